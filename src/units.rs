@@ -1,0 +1,741 @@
+//! Time, bytes, bandwidth, work: newtypes over one base unit, and the text that people write for them.
+//!
+//! `GB` is 10^9 bytes, `GiB` 2^30, `Gb` 10^9 bits, everywhere. Casts between number types live in this file alone.
+
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the one file where number types are converted; each conversion says what it keeps"
+)]
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+
+/// Picoseconds in a nanosecond.
+const PS_PER_NS: f64 = 1e3;
+/// Picoseconds in a second.
+const PS_PER_S: f64 = 1e12;
+/// Nanoseconds in a second.
+const NS_PER_S: f64 = 1e9;
+
+/// A count as `f64`: exact below 2^53, the nearest value above.
+#[must_use]
+pub fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// A non-negative whole `f64` as a count; fractions are cut off, negative values and NaN give 0, huge ones `u64::MAX`.
+#[must_use]
+pub fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+/// A count as `u32`; what does not fit becomes `u32::MAX`.
+#[must_use]
+pub fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// A count as `usize`; what does not fit becomes `usize::MAX`.
+#[must_use]
+pub fn index(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// A duration before it is rounded: nanoseconds as `f64`. Becomes a [`Time`] once, by [`Delay::round`].
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Delay(f64);
+
+impl Delay {
+    /// No delay.
+    pub const ZERO: Self = Self(0.0);
+
+    /// So many nanoseconds.
+    #[must_use]
+    pub const fn nanoseconds(value: f64) -> Self {
+        Self(value)
+    }
+
+    /// So many seconds.
+    #[must_use]
+    pub fn seconds(value: f64) -> Self {
+        Self(value * NS_PER_S)
+    }
+
+    /// In nanoseconds.
+    #[must_use]
+    pub const fn as_nanoseconds(self) -> f64 {
+        self.0
+    }
+
+    /// The larger of two.
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The nearest whole picosecond. A delay beyond [`Time::MAX`] (213 days), and NaN, becomes [`Time::MAX`],
+    /// which the engine reports as an infeasible point.
+    #[must_use]
+    pub fn round(self) -> Time {
+        let picoseconds = self.0 * PS_PER_NS;
+        if picoseconds.is_nan() { Time::MAX } else { Time(picoseconds.round() as u64) }
+    }
+}
+
+impl Add for Delay {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sub for Delay {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl Mul<f64> for Delay {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+}
+
+/// A point in, or a span of, simulated time: whole picoseconds. Sums and products stop at [`Time::MAX`] instead of wrapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+    /// The longest time: 213.5 days. A result of this length means "does not fit" and is reported as infeasible.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many picoseconds.
+    #[must_use]
+    pub const fn picoseconds(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// In picoseconds.
+    #[must_use]
+    pub const fn as_picoseconds(self) -> u64 {
+        self.0
+    }
+
+    /// In seconds, to the precision of `f64`.
+    #[must_use]
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / PS_PER_S
+    }
+
+    /// As a delay, to go on computing with.
+    #[must_use]
+    pub fn as_delay(self) -> Delay {
+        Delay(self.0 as f64 / PS_PER_NS)
+    }
+
+    /// This time less another, and never below zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<u64> for Time {
+    type Output = Self;
+    fn mul(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+}
+
+impl Div<u64> for Time {
+    type Output = Self;
+    /// Rounded down to a whole picosecond.
+    fn div(self, count: u64) -> Self {
+        Self(self.0 / count)
+    }
+}
+
+impl std::iter::Sum for Time {
+    fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
+        times.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// An amount of data: whole bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// So many bytes.
+    #[must_use]
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// A real number of bytes, to the nearest whole one.
+    #[must_use]
+    pub fn from_real(value: f64) -> Self {
+        Self(value.round() as u64)
+    }
+
+    /// In bytes.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// In bytes, as `f64`.
+    #[must_use]
+    pub fn as_real(self) -> f64 {
+        self.0 as f64
+    }
+
+    /// A part of it, to the nearest whole byte.
+    #[must_use]
+    pub fn scale(self, factor: f64) -> Self {
+        Self::from_real(self.0 as f64 * factor)
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+}
+
+impl std::iter::Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// Bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Bandwidth(f64);
+
+impl Bandwidth {
+    /// So many bytes a second.
+    #[must_use]
+    pub const fn bytes_per_second(value: f64) -> Self {
+        Self(value)
+    }
+
+    /// In bytes a second.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Mul<f64> for Bandwidth {
+    type Output = Self;
+    fn mul(self, share: f64) -> Self {
+        Self(self.0 * share)
+    }
+}
+
+impl Div<Bandwidth> for Bytes {
+    type Output = Delay;
+    /// How long the bytes take. A bandwidth is in bytes a second, so the quotient is taken in seconds and then scaled.
+    fn div(self, bandwidth: Bandwidth) -> Delay {
+        if self.0 == 0 { Delay::ZERO } else { Delay::seconds(self.0 as f64 / bandwidth.0) }
+    }
+}
+
+/// An amount of arithmetic: floating-point operations, a multiply-add counted as two.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Flops(f64);
+
+impl Flops {
+    /// None.
+    pub const ZERO: Self = Self(0.0);
+
+    /// So many operations.
+    #[must_use]
+    pub const fn new(value: f64) -> Self {
+        Self(value)
+    }
+
+    /// In operations.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Add for Flops {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Flops {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<f64> for Flops {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+}
+
+/// Floating-point operations a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct FlopRate(f64);
+
+impl FlopRate {
+    /// So many operations a second.
+    #[must_use]
+    pub const fn flops_per_second(value: f64) -> Self {
+        Self(value)
+    }
+
+    /// In operations a second.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Mul<f64> for FlopRate {
+    type Output = Self;
+    fn mul(self, share: f64) -> Self {
+        Self(self.0 * share)
+    }
+}
+
+impl Div<FlopRate> for Flops {
+    type Output = Delay;
+    fn div(self, rate: FlopRate) -> Delay {
+        if self.0 == 0.0 { Delay::ZERO } else { Delay::seconds(self.0 / rate.0) }
+    }
+}
+
+/// What a number means, as powers of base units: second, byte, FLOP, watt, dollar, sequence, token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Unit {
+    /// Powers in the order second, byte, FLOP, watt, dollar, sequence, token.
+    powers: [i8; 7],
+}
+
+impl Unit {
+    /// A plain number: a count, a ratio, a name.
+    pub const NONE: Self = Self::of([0; 7]);
+    /// Seconds.
+    pub const SECOND: Self = Self::of([1, 0, 0, 0, 0, 0, 0]);
+    /// Bytes.
+    pub const BYTE: Self = Self::of([0, 1, 0, 0, 0, 0, 0]);
+    /// Bytes a second.
+    pub const BANDWIDTH: Self = Self::of([-1, 1, 0, 0, 0, 0, 0]);
+    /// Floating-point operations.
+    pub const FLOP: Self = Self::of([0, 0, 1, 0, 0, 0, 0]);
+    /// Floating-point operations a second.
+    pub const FLOP_RATE: Self = Self::of([-1, 0, 1, 0, 0, 0, 0]);
+    /// Watts.
+    pub const WATT: Self = Self::of([0, 0, 0, 1, 0, 0, 0]);
+    /// US dollars.
+    pub const DOLLAR: Self = Self::of([0, 0, 0, 0, 1, 0, 0]);
+    /// US dollars for a byte a second of bandwidth.
+    pub const DOLLAR_PER_BANDWIDTH: Self = Self::of([1, -1, 0, 0, 1, 0, 0]);
+    /// Sequences.
+    pub const SEQUENCE: Self = Self::of([0, 0, 0, 0, 0, 1, 0]);
+    /// Tokens.
+    pub const TOKEN: Self = Self::of([0, 0, 0, 0, 0, 0, 1]);
+
+    /// Tokens a second.
+    pub const TOKEN_RATE: Self = Self::of([-1, 0, 0, 0, 0, 0, 1]);
+
+    const fn of(powers: [i8; 7]) -> Self {
+        Self { powers }
+    }
+
+    /// The unit of a product.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        Self { powers: std::array::from_fn(|k| self.powers[k].saturating_add(other.powers[k])) }
+    }
+
+    /// The unit of a quotient.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        Self { powers: std::array::from_fn(|k| self.powers[k].saturating_sub(other.powers[k])) }
+    }
+
+    /// What a column of this unit ends in, with its underscore: `_s`, `_bytes`, `_bytes_per_s`; nothing for a plain number.
+    #[must_use]
+    pub fn suffix(self) -> String {
+        const NAMES: [(&str, &str); 7] = [
+            ("s", "s"),
+            ("bytes", "byte"),
+            ("flops", "flop"),
+            ("watts", "watt"),
+            ("usd", "usd"),
+            ("seq", "seq"),
+            ("tok", "tok"),
+        ];
+        let mut suffix = String::new();
+        for (over, k) in (0..7).map(|k| (false, k)).chain((0..7).map(|k| (true, k))) {
+            let power = if over { -self.powers[k] } else { self.powers[k] };
+            if power > 0 {
+                suffix.push_str(if over { "_per_" } else { "_" });
+                suffix.push_str(if over { NAMES[k].1 } else { NAMES[k].0 });
+                if power > 1 {
+                    suffix.push_str(&power.to_string());
+                }
+            }
+        }
+        suffix
+    }
+
+    /// How a person would write a value of this unit, for an error's help: ``` `400 GB/s` ```.
+    #[must_use]
+    pub fn example(self) -> &'static str {
+        match self {
+            Self::SECOND => "500 ns",
+            Self::BYTE => "80 GB",
+            Self::BANDWIDTH => "400 GB/s",
+            Self::FLOP => "1 TFLOP",
+            Self::FLOP_RATE => "312 TFLOP/s",
+            Self::WATT => "700 W",
+            Self::DOLLAR => "30 k$",
+            Self::DOLLAR_PER_BANDWIDTH => "60 $/(GB/s)",
+            Self::SEQUENCE => "2048 seq",
+            Self::TOKEN => "8192 tok",
+            _ => "8",
+        }
+    }
+
+    /// What the unit measures, in words, for an error: `a bandwidth`.
+    #[must_use]
+    pub fn describe(self) -> String {
+        match self {
+            Self::NONE => "a plain number".into(),
+            Self::SECOND => "a time".into(),
+            Self::BYTE => "an amount of data".into(),
+            Self::BANDWIDTH => "a bandwidth".into(),
+            Self::FLOP => "an amount of arithmetic".into(),
+            Self::FLOP_RATE => "a rate of arithmetic".into(),
+            Self::WATT => "a power".into(),
+            Self::DOLLAR => "an amount of money".into(),
+            Self::DOLLAR_PER_BANDWIDTH => "money per bandwidth".into(),
+            Self::SEQUENCE => "a number of sequences".into(),
+            Self::TOKEN => "a number of tokens".into(),
+            other => format!("a value in `{}`", other.suffix().trim_start_matches('_')),
+        }
+    }
+}
+
+/// The unit words that may be written: text, factor to the base unit, unit.
+const WORDS: &[(&str, f64, Unit)] = &[
+    ("s", 1.0, Unit::SECOND),
+    ("ms", 1e-3, Unit::SECOND),
+    ("us", 1e-6, Unit::SECOND),
+    ("µs", 1e-6, Unit::SECOND),
+    ("ns", 1e-9, Unit::SECOND),
+    ("ps", 1e-12, Unit::SECOND),
+    ("min", 60.0, Unit::SECOND),
+    ("h", 3600.0, Unit::SECOND),
+    ("days", 86400.0, Unit::SECOND),
+    ("day", 86400.0, Unit::SECOND),
+    ("B", 1.0, Unit::BYTE),
+    ("kB", 1e3, Unit::BYTE),
+    ("MB", 1e6, Unit::BYTE),
+    ("GB", 1e9, Unit::BYTE),
+    ("TB", 1e12, Unit::BYTE),
+    ("PB", 1e15, Unit::BYTE),
+    ("KiB", 1024.0, Unit::BYTE),
+    ("MiB", 1_048_576.0, Unit::BYTE),
+    ("GiB", 1_073_741_824.0, Unit::BYTE),
+    ("TiB", 1_099_511_627_776.0, Unit::BYTE),
+    ("b", 0.125, Unit::BYTE),
+    ("kb", 125.0, Unit::BYTE),
+    ("Mb", 125e3, Unit::BYTE),
+    ("Gb", 125e6, Unit::BYTE),
+    ("Tb", 125e9, Unit::BYTE),
+    ("FLOP", 1.0, Unit::FLOP),
+    ("MFLOP", 1e6, Unit::FLOP),
+    ("GFLOP", 1e9, Unit::FLOP),
+    ("TFLOP", 1e12, Unit::FLOP),
+    ("PFLOP", 1e15, Unit::FLOP),
+    ("W", 1.0, Unit::WATT),
+    ("kW", 1e3, Unit::WATT),
+    ("MW", 1e6, Unit::WATT),
+    ("GW", 1e9, Unit::WATT),
+    ("$", 1.0, Unit::DOLLAR),
+    ("k$", 1e3, Unit::DOLLAR),
+    ("M$", 1e6, Unit::DOLLAR),
+    ("G$", 1e9, Unit::DOLLAR),
+    ("seq", 1.0, Unit::SEQUENCE),
+    ("tok", 1.0, Unit::TOKEN),
+    ("npus", 1.0, Unit::NONE),
+    ("%", 0.01, Unit::NONE),
+];
+
+/// Every unit word that may be written, for suggestions.
+pub fn unit_words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|word| word.0)
+}
+
+/// A number with what it measures, in base units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantity {
+    /// The value in base units (seconds, bytes, FLOPs, watts, dollars, sequences, tokens).
+    pub value: f64,
+    /// What it measures.
+    pub unit: Unit,
+}
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuantityError {
+    /// The text does not begin with a number.
+    NotANumber,
+    /// The number is not finite, or too large to keep.
+    NotFinite,
+    /// What follows the number is no unit; the word that was not understood.
+    UnknownUnit(String),
+}
+
+impl Quantity {
+    /// Reads `400 GB/s`, `1.5 us`, `60 $/(GB/s)`, `-10 %`, `2048`.
+    ///
+    /// # Errors
+    /// If the text does not start with a finite number, or ends in something that is no unit.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        let text = text.trim();
+        let (number, rest) = split_number(text).ok_or(QuantityError::NotANumber)?;
+        let value: f64 = number.replace('_', "").parse().map_err(|_| QuantityError::NotANumber)?;
+        let (factor, unit) = parse_unit(rest.trim())?;
+        // Divide by the whole inverse of a small factor: `500 ns` is then 500 / 1e9, the nearest double.
+        let scaled = if factor < 1.0 { value / (1.0 / factor).round() } else { value * factor };
+        let scaled = if factor < 1.0 && (factor * (1.0 / factor).round() - 1.0).abs() > 1e-12 { value * factor } else { scaled };
+        if scaled.is_finite() { Ok(Self { value: scaled, unit }) } else { Err(QuantityError::NotFinite) }
+    }
+}
+
+/// Splits a leading number (sign, digits, `_`, point, exponent) from what follows; none if there is no digit.
+#[must_use]
+pub fn split_number(text: &str) -> Option<(&str, &str)> {
+    let bytes = text.as_bytes();
+    let mut end = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let start = end;
+    while matches!(bytes.get(end), Some(b'0'..=b'9' | b'_' | b'.')) {
+        end += 1;
+    }
+    if !bytes[start..end].iter().any(u8::is_ascii_digit) {
+        return None;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        if matches!(bytes.get(end + 1 + sign), Some(b'0'..=b'9')) {
+            end += 1 + sign;
+            while matches!(bytes.get(end), Some(b'0'..=b'9')) {
+                end += 1;
+            }
+        }
+    }
+    Some((&text[..end], &text[end..]))
+}
+
+/// Reads a unit: words joined by `/` and `*`, parts in parentheses. The empty text is a plain number.
+///
+/// # Errors
+/// [`QuantityError::UnknownUnit`] with the word that is none.
+pub fn parse_unit(text: &str) -> Result<(f64, Unit), QuantityError> {
+    let unknown = || QuantityError::UnknownUnit(text.to_owned());
+    if text.is_empty() {
+        return Ok((1.0, Unit::NONE));
+    }
+    let mut factor = 1.0;
+    let mut unit = Unit::NONE;
+    let mut rest = text;
+    let mut divide = false;
+    loop {
+        rest = rest.trim_start();
+        let (part_factor, part_unit, after) = if let Some(inner) = rest.strip_prefix('(') {
+            let close = inner.find(')').ok_or_else(unknown)?;
+            let (part_factor, part_unit) = parse_unit(inner[..close].trim())?;
+            (part_factor, part_unit, &inner[close + 1..])
+        } else {
+            let end = rest.find(['/', '*', '(', ')', ' ']).unwrap_or(rest.len());
+            let word = &rest[..end];
+            let found = WORDS.iter().find(|known| known.0 == word);
+            let (_, part_factor, part_unit) = found.ok_or_else(|| QuantityError::UnknownUnit(word.to_owned()))?;
+            (*part_factor, *part_unit, &rest[end..])
+        };
+        if divide {
+            factor /= part_factor;
+            unit = unit.over(part_unit);
+        } else {
+            factor *= part_factor;
+            unit = unit.times(part_unit);
+        }
+        rest = after.trim_start();
+        divide = match rest.chars().next() {
+            None => return Ok((factor, unit)),
+            Some('/') => true,
+            Some('*') => false,
+            Some(_) => return Err(unknown()),
+        };
+        rest = &rest[1..];
+    }
+}
+
+/// A value with the largest unit in which it is at least one: `450 GB/s`, `1.5 us`, `80 GB`. For people; files keep base units.
+#[must_use]
+pub fn human(value: f64, unit: Unit) -> String {
+    let scales: &[(f64, &str)] = match unit {
+        Unit::SECOND => &[(86400.0, "days"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps")],
+        Unit::BYTE => &[(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+        Unit::BANDWIDTH => &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
+        Unit::FLOP => &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1.0, "FLOP")],
+        Unit::FLOP_RATE => &[(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s")],
+        Unit::WATT => &[(1e6, "MW"), (1e3, "kW"), (1.0, "W")],
+        Unit::DOLLAR => &[(1e6, "M$"), (1e3, "k$"), (1.0, "$")],
+        Unit::DOLLAR_PER_BANDWIDTH => &[(1e-9, "$/(GB/s)")],
+        Unit::SEQUENCE => &[(1.0, "seq")],
+        Unit::TOKEN => &[(1.0, "tok")],
+        Unit::TOKEN_RATE => &[(1e6, "Mtok/s"), (1e3, "ktok/s"), (1.0, "tok/s")],
+        _ => &[(1.0, "")],
+    };
+    let size = value.abs();
+    let (scale, word) = scales.iter().find(|scale| size >= scale.0 * 0.999_999).unwrap_or(&scales[scales.len() - 1]);
+    let text = plain(value / scale);
+    if word.is_empty() { text } else { format!("{text} {word}") }
+}
+
+/// A number with at most four significant digits after the point is needed, whole numbers whole.
+#[must_use]
+pub fn plain(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let size = value.abs();
+    if size >= 1e15 || size < 1e-4 {
+        return format!("{value:.3e}");
+    }
+    let decimals = if size >= 1000.0 { 0 } else if size >= 100.0 { 1 } else if size >= 10.0 { 2 } else { 3 + usize::from(size < 1.0) };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&human(self.as_seconds(), Unit::SECOND))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&human(self.as_real(), Unit::BYTE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(text: &str) -> f64 {
+        Quantity::parse(text).expect("a quantity").value
+    }
+
+    #[test]
+    fn gb_is_ten_to_the_ninth_gib_two_to_the_thirtieth_and_gb_small_b_bits() {
+        assert_eq!(quantity("1 GB"), 1e9);
+        assert_eq!(quantity("1 GiB"), 1_073_741_824.0);
+        assert_eq!(quantity("400 Gb/s"), 50e9);
+    }
+
+    #[test]
+    fn notations_of_one_value_are_equal_to_the_last_bit() {
+        assert_eq!(quantity("1 TB/s").to_bits(), quantity("1000 GB/s").to_bits());
+        assert_eq!(quantity("500 ns").to_bits(), quantity("0.5 us").to_bits());
+        assert_eq!(quantity("1e3 GB").to_bits(), quantity("1_000 GB").to_bits());
+    }
+
+    #[test]
+    fn money_per_bandwidth_has_parentheses() {
+        let price = Quantity::parse("60 $/(GB/s)").expect("a price");
+        assert_eq!(price.unit, Unit::DOLLAR_PER_BANDWIDTH);
+        assert_eq!(price.unit.times(Unit::BANDWIDTH), Unit::DOLLAR);
+        assert!((price.value - 60e-9).abs() < 1e-20);
+    }
+
+    #[test]
+    fn what_is_no_unit_is_named() {
+        assert_eq!(Quantity::parse("400 GBps"), Err(QuantityError::UnknownUnit("GBps".into())));
+        assert_eq!(Quantity::parse("fast"), Err(QuantityError::NotANumber));
+        assert_eq!(Quantity::parse("1e400 GB"), Err(QuantityError::NotFinite));
+        assert_eq!(Quantity::parse("nan"), Err(QuantityError::NotANumber));
+    }
+
+    #[test]
+    fn a_delay_is_rounded_once_and_never_wraps() {
+        assert_eq!(Delay::nanoseconds(0.0004).round(), Time::ZERO);
+        assert_eq!(Delay::nanoseconds(0.0005).round(), Time::picoseconds(1));
+        assert_eq!(Delay::seconds(1e10).round(), Time::MAX);
+        assert_eq!(Time::MAX + Time::picoseconds(1), Time::MAX);
+        assert_eq!(Delay::nanoseconds(f64::NAN).round(), Time::MAX);
+    }
+
+    #[test]
+    fn a_gibibyte_at_one_gigabyte_a_second_takes_1_0737_seconds() {
+        let time = (Bytes::new(1 << 30) / Bandwidth::bytes_per_second(1e9)).round();
+        assert_eq!(time, Time::picoseconds(1_073_741_824_000));
+    }
+
+    #[test]
+    fn suffixes_follow_the_unit() {
+        assert_eq!(Unit::BANDWIDTH.suffix(), "_bytes_per_s");
+        assert_eq!(Unit::NONE.suffix(), "");
+        assert_eq!(Unit::DOLLAR_PER_BANDWIDTH.suffix(), "_s_usd_per_byte");
+        assert_eq!(Unit::TOKEN_RATE.suffix(), "_tok_per_s");
+    }
+
+    #[test]
+    fn people_read_the_largest_fitting_unit() {
+        assert_eq!(human(450e9, Unit::BANDWIDTH), "450 GB/s");
+        assert_eq!(human(1.5e-6, Unit::SECOND), "1.5 us");
+        assert_eq!(human(0.0, Unit::BYTE), "0 B");
+    }
+}
