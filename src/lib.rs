@@ -1,3 +1,4 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+mod registry;
 pub mod units;

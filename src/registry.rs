@@ -1,0 +1,50 @@
+//! The `registry!` macro: a list of parts gives modules, an enum, names and dispatch. One file and one line add a part.
+
+/// Declares a registry: `module::Part` lines become public modules, the variants of an enum, the names that people
+/// write (the modules' names) and the way to each part's behaviour.
+///
+/// The parts are unit structs that implement the contract, so dispatch is a pointer and nothing is allocated.
+macro_rules! registry {
+    (
+        $(#[$doc:meta])*
+        pub enum $name:ident: $contract:ident {
+            $($module:ident::$part:ident,)+
+        }
+    ) => {
+        $(pub mod $module;)+
+
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $(
+                #[doc = concat!("See [`", stringify!($module), "`].")]
+                $part,
+            )+
+        }
+
+        impl $name {
+            /// Every part, in the order of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$part,)+];
+            /// Every name, in the order of the list.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($module),)+];
+
+            /// The name that people write: the name of the part's file.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$part => stringify!($module),)+
+                }
+            }
+
+            /// What the part does.
+            #[must_use]
+            pub fn part(self) -> &'static dyn $contract {
+                match self {
+                    $(Self::$part => &$module::$part,)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use registry;
