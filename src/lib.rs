@@ -1,4 +1,5 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
 mod registry;
+pub mod system;
 pub mod units;
