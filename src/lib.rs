@@ -3,3 +3,4 @@
 mod registry;
 pub mod system;
 pub mod units;
+pub mod workload;

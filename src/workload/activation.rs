@@ -1,0 +1,67 @@
+//! Activations: the bytes that one layer keeps of one microbatch until its backward pass.
+
+use super::Training;
+use super::plan::Recompute;
+use super::share::{Kept, Share};
+use crate::units::real;
+
+/// A dropout mask has a byte an element.
+const MASK: f64 = 1.0;
+/// Flash attention keeps one fp32 statistic a row and head.
+const ROW_STATISTIC: f64 = 4.0;
+/// Router logits are kept in fp32.
+const ROUTER_LOGIT: f64 = 4.0;
+
+/// Bytes kept in a layer by a microbatch on one NPU.
+///
+/// With w bytes an element, n tokens inside and o between tensor-parallel operations (o = n / t with sequence
+/// parallelism), heads and widths divided by t:
+///
+/// ```text
+/// attention  w o h (norm) + w o h (input) + w n (a + 2k) d / t + w n a d / t (+ o h mask)
+/// core       w n a s / t (scores; + (w + 1) n a s / t with dropout), or 4 n a / t with flash attention
+/// MLP        w o h (norm) + w o h (input) + g' n f / t with g' = 2 w, gated 3 w (+ o h mask)
+/// experts    w o h (norm) + w o h (input) + 2 w r h + g' r f_e + 4 o E, for r token-expert pairs
+/// ```
+///
+/// which for multi-head attention, f = 4 h, dropout, w = 2 is s b h (34 + 5 a s / h) at t = 1 [Korthikanti22, table 2].
+/// Full recomputation keeps the input of each layer, w o h, and one layer's set while it is computed again.
+#[must_use]
+pub fn kept(training: &Training, share: &Share) -> Kept {
+    let Training { model, plan, precision, seq_len, .. } = training;
+    let element = precision.activation;
+    let mask = if model.dropout { MASK } else { 0.0 };
+    let hidden = real(model.hidden);
+    let vector = element * share.outer_tokens * hidden;
+    let masked = mask * share.outer_tokens * hidden;
+    let heads = real(model.heads) / share.tensor;
+    let head_dim = real(model.head_dim);
+
+    let query_key_value = element * share.tokens * (heads + 2.0 * share.kv_heads) * head_dim;
+    let projection_input = element * share.tokens * heads * head_dim;
+    let attention = 2.0 * vector + query_key_value + projection_input + masked;
+
+    let dropped = if model.dropout { element + MASK } else { 0.0 };
+    let core = if plan.flash_attention {
+        ROW_STATISTIC * share.tokens * heads
+    } else {
+        (element + dropped) * share.tokens * real(*seq_len) * heads
+    };
+
+    let inner = real(model.mlp.matrices()) * element;
+    let mlp = 2.0 * vector + inner * share.tokens * real(model.ffn) / share.tensor + masked;
+    let routed = share.routed * (2.0 * element * hidden + inner * real(model.moe_ffn));
+    let shared = inner * share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
+    let logits = ROUTER_LOGIT * share.outer_tokens * real(model.experts);
+    let moe = 2.0 * vector + routed + shared + logits + masked;
+
+    let whole = |rest: f64| attention + core + rest;
+    match plan.recompute {
+        Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: 0.0 },
+        Recompute::Selective => Kept { dense: attention + mlp, moe: attention + moe, working: core },
+        Recompute::Full => {
+            let working = if model.experts > 0 { whole(mlp).max(whole(moe)) } else { whole(mlp) };
+            Kept { dense: vector, moe: vector, working }
+        }
+    }
+}

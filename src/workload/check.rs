@@ -1,0 +1,44 @@
+//! `check`: can a point exist? Arithmetic on shapes and degrees alone: divisibility, then placement, then capacity.
+
+use super::footprint::Footprint;
+use super::infeasible::{Infeasible, Reason};
+use super::share::Share;
+use super::strategy::Strategy;
+use super::{Job, Training, place};
+use crate::system::System;
+
+/// Whether a job can run on a machine, and what it fills of its memories.
+///
+/// # Errors
+/// The first rule that does not hold, with what is needed and what there is. A job that is too large comes with its account.
+pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
+    let training = match job {
+        Job::Training(training) => training,
+        Job::Collective { .. } => return Ok(Footprint::default()),
+    };
+    if system.npu.peak.get() <= 0.0 {
+        return Err(Infeasible::new(Reason::NoRate, 0.0, 0.0));
+    }
+    for strategy in Strategy::ALL {
+        strategy.part().check(training)?;
+    }
+    place(job, &system.network)?;
+    fits(training, system)
+}
+
+/// Whether the fullest stage fits.
+fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
+    let footprint = Footprint::of(training, &Share::of(training));
+    let refuse = |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
+    let (demand, bound) = (footprint.total(), system.memory.usable());
+    if demand > bound {
+        return refuse(Reason::Memory, demand.as_real(), bound.as_real());
+    }
+    if let Some(tier) = training.plan.offload_optimizer {
+        let share = system.memory.tiers.get(usize::from(tier)).map_or(0.0, |tier| tier.share().as_real());
+        if footprint.offloaded.as_real() > share {
+            return refuse(Reason::TierMemory, footprint.offloaded.as_real(), share);
+        }
+    }
+    Ok(footprint)
+}

@@ -1,0 +1,139 @@
+//! Infeasible: every way in which a design point can fail to exist, as data: what it needs, what there is, what would help.
+
+use super::footprint::Footprint;
+
+/// Why a point cannot exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// Tensor parallelism does not divide the attention heads.
+    HeadsPerTensor,
+    /// Tensor parallelism does not divide the width of the MLP.
+    MlpPerTensor,
+    /// Sequence parallelism does not divide the sequence.
+    SequencePerTensor,
+    /// Experts need sequence parallelism beside tensor parallelism: else every tensor rank would route the same tokens.
+    ExpertsNeedSequenceParallel,
+    /// Expert parallelism does not divide the experts.
+    ExpertsPerGroup,
+    /// Expert parallelism fits neither into the tensor group nor into tensor x data.
+    ExpertGroup,
+    /// Pipeline stages and their chunks do not divide the layers.
+    LayersPerStage,
+    /// Data parallelism and the microbatch do not divide the global batch.
+    BatchPerReplica,
+    /// Interleaving needs a multiple of `pp` microbatches.
+    MicrobatchesPerStage,
+    /// A group does not line up with the dimensions of the network.
+    Placement,
+    /// The fullest stage does not fit into the local memory.
+    Memory,
+    /// What is offloaded does not fit into its tier.
+    TierMemory,
+    /// The NPU has no rate for the format of the job.
+    NoRate,
+    /// The result is longer than time can be counted (213 days).
+    TimeRange,
+}
+
+impl Reason {
+    /// Every reason, in the order in which points are checked.
+    pub const ALL: [Self; 14] = [
+        Self::NoRate,
+        Self::HeadsPerTensor,
+        Self::MlpPerTensor,
+        Self::SequencePerTensor,
+        Self::ExpertsNeedSequenceParallel,
+        Self::ExpertsPerGroup,
+        Self::ExpertGroup,
+        Self::LayersPerStage,
+        Self::BatchPerReplica,
+        Self::MicrobatchesPerStage,
+        Self::Placement,
+        Self::Memory,
+        Self::TierMemory,
+        Self::TimeRange,
+    ];
+
+    /// The text of the column `reason`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HeadsPerTensor => "heads % tp",
+            Self::MlpPerTensor => "ffn % tp",
+            Self::SequencePerTensor => "seq_len % tp",
+            Self::ExpertsNeedSequenceParallel => "experts need sequence_parallel",
+            Self::ExpertsPerGroup => "experts % ep",
+            Self::ExpertGroup => "tp * dp % ep",
+            Self::LayersPerStage => "layers % (pp * vpp)",
+            Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
+            Self::MicrobatchesPerStage => "num_microbatches % pp",
+            Self::Placement => "placement",
+            Self::Memory => "memory",
+            Self::TierMemory => "tier memory",
+            Self::NoRate => "no rate for precision",
+            Self::TimeRange => "time range",
+        }
+    }
+
+    /// What it means, for the column dictionary.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::HeadsPerTensor => "tensor parallelism does not divide the attention heads",
+            Self::MlpPerTensor => "tensor parallelism does not divide the width of the MLP",
+            Self::SequencePerTensor => "sequence parallelism does not divide the sequence",
+            Self::ExpertsNeedSequenceParallel => "every tensor rank would route the same tokens",
+            Self::ExpertsPerGroup => "expert parallelism does not divide the experts",
+            Self::ExpertGroup => "expert parallelism fits neither into the tensor group nor into tensor x data",
+            Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
+            Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
+            Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
+            Self::Placement => "a group does not line up with the dimensions of the network",
+            Self::Memory => "the fullest stage does not fit into the local memory less its reserve",
+            Self::TierMemory => "what is offloaded does not fit into an NPU's share of its tier",
+            Self::NoRate => "the NPU has no rate for the format of the job",
+            Self::TimeRange => "the result is longer than time can be counted, 213 days",
+        }
+    }
+
+    /// What would make it fit, one knob each.
+    #[must_use]
+    pub const fn levers(self) -> &'static [&'static str] {
+        match self {
+            Self::HeadsPerTensor | Self::MlpPerTensor => &["tp"],
+            Self::SequencePerTensor => &["tp", "sequence_parallel"],
+            Self::ExpertsNeedSequenceParallel => &["sequence_parallel", "tp"],
+            Self::ExpertsPerGroup => &["ep"],
+            Self::ExpertGroup => &["ep", "tp", "dp"],
+            Self::LayersPerStage => &["pp", "vpp"],
+            Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
+            Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],
+            Self::Placement => &["tp", "order", "network sizes"],
+            Self::Memory => &["zero", "recompute", "tp", "pp", "micro_batch_size", "offload_optimizer"],
+            Self::TierMemory => &["capacity of the tier", "zero", "offload_optimizer"],
+            Self::NoRate => &["precision", "npu"],
+            Self::TimeRange => &["bandwidth", "global_batch"],
+        }
+    }
+}
+
+/// A point that cannot exist: what it needs against what there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Infeasible {
+    /// Why.
+    pub reason: Reason,
+    /// What the point needs: bytes for memory, otherwise what is to be divided.
+    pub demand: f64,
+    /// What there is: bytes for memory, otherwise what it is to be divided by.
+    pub bound: f64,
+    /// The memory account, where the point came as far as that.
+    pub footprint: Option<Footprint>,
+}
+
+impl Infeasible {
+    /// With no memory account.
+    #[must_use]
+    pub const fn new(reason: Reason, demand: f64, bound: f64) -> Self {
+        Self { reason, demand, bound, footprint: None }
+    }
+}

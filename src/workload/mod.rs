@@ -1,0 +1,71 @@
+//! The job: what must be computed, moved and kept, whatever machine it runs on.
+
+pub mod activation;
+pub mod build;
+pub mod check;
+pub mod footprint;
+pub mod infeasible;
+pub mod placement;
+pub mod plan;
+pub mod precision;
+pub mod program;
+pub mod share;
+pub mod strategy;
+pub mod transformer;
+
+pub use build::build;
+pub use check::check;
+pub use footprint::Footprint;
+pub use infeasible::{Infeasible, Reason};
+pub use placement::{Group, Placement, place};
+pub use plan::{Order, Plan, Recompute};
+pub use precision::Precision;
+pub use program::Program;
+pub use share::Share;
+pub use transformer::{Mlp, Transformer};
+
+use crate::system::collective::Collective;
+use crate::units::Bytes;
+
+/// What a design point runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Job {
+    /// One step of training a transformer.
+    Training(Training),
+    /// One collective over all NPUs.
+    Collective {
+        /// Which one.
+        collective: Collective,
+        /// The whole buffer: see [`Collective`].
+        size: Bytes,
+    },
+}
+
+/// One step of training: forward and backward over a global batch, then the optimizer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Training {
+    /// The model.
+    pub model: Transformer,
+    /// Tokens in a sequence.
+    pub seq_len: u64,
+    /// Sequences in a step.
+    pub global_batch: u64,
+    /// Bytes of each kind of number.
+    pub precision: Precision,
+    /// How the job is spread over NPUs.
+    pub plan: Plan,
+}
+
+impl Training {
+    /// Microbatches in a step, per data-parallel replica.
+    #[must_use]
+    pub const fn num_microbatches(&self) -> u64 {
+        self.global_batch / (self.plan.dp * self.plan.micro_batch_size)
+    }
+
+    /// Tokens in a step.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.global_batch * self.seq_len
+    }
+}

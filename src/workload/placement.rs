@@ -1,0 +1,182 @@
+//! Placement: which NPUs form each group, so which part of which dimension a group takes.
+
+use super::infeasible::{Infeasible, Reason};
+use super::plan::Plan;
+use super::{Job, Training};
+use crate::system::{Network, Span, Spans};
+use crate::units::{narrow, real};
+
+/// The groups of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// Shares every layer.
+    Tensor,
+    /// Holds the same weights, for other sequences.
+    Data,
+    /// Holds the stages of one replica.
+    Pipeline,
+    /// Shares the experts of a layer.
+    Expert,
+    /// Holds the same experts.
+    ExpertData,
+    /// All NPUs.
+    Everyone,
+}
+
+/// How many groups there are.
+const GROUPS: usize = 6;
+
+/// Where each group lies in the network.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Placement {
+    /// By [`Group`].
+    spans: [Spans; GROUPS],
+}
+
+impl Placement {
+    /// The parts of dimensions that a group takes, innermost first; empty for a group of one.
+    #[must_use]
+    pub fn spans(&self, group: Group) -> &Spans {
+        &self.spans[group as usize]
+    }
+}
+
+/// NPUs `stride` apart, `size` of them.
+#[derive(Debug, Clone, Copy)]
+struct Factor {
+    stride: u64,
+    size: u64,
+}
+
+/// Places the groups of a job on a network of as many NPUs as the job has ranks.
+///
+/// Rank r is NPU r. The degrees take neighbouring ranks in the order of the plan: with `tp-dp-pp`, tensor group members
+/// are 1 apart, data 1 * tp, pipeline tp * dp. An expert group takes the tensor group's ranks first, then data ranks.
+///
+/// # Errors
+/// [`Reason::Placement`] if a group neither divides a dimension nor is made of whole ones.
+pub fn place(job: &Job, network: &Network) -> Result<Placement, Infeasible> {
+    let mut placement = Placement::default();
+    let mut put = |group: Group, factors: &[Factor]| -> Result<(), Infeasible> {
+        placement.spans[group as usize] = locate(factors, network)?;
+        Ok(())
+    };
+    match job {
+        Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
+        Job::Training(Training { plan, model, .. }) => {
+            let [tensor, data, pipeline] = plan.order.strides(plan);
+            put(Group::Tensor, &[Factor { stride: tensor, size: plan.tp }])?;
+            put(Group::Data, &[Factor { stride: data, size: plan.dp }])?;
+            put(Group::Pipeline, &[Factor { stride: pipeline, size: plan.pp }])?;
+            if model.experts > 0 {
+                let (expert, rest) = expert_factors(plan, tensor, data);
+                put(Group::Expert, &expert)?;
+                put(Group::ExpertData, &rest)?;
+            }
+        }
+    }
+    Ok(placement)
+}
+
+/// The expert group, and the ranks that hold the same experts.
+fn expert_factors(plan: &Plan, tensor: u64, data: u64) -> ([Factor; 2], [Factor; 2]) {
+    let within = plan.ep.min(plan.tp);
+    let across = plan.ep / within;
+    let expert = [Factor { stride: tensor, size: within }, Factor { stride: data, size: across }];
+    let rest = [
+        Factor { stride: tensor * within, size: plan.tp / within },
+        Factor { stride: data * across, size: plan.dp / across },
+    ];
+    (expert, rest)
+}
+
+/// The parts of dimensions that factors take.
+fn locate(factors: &[Factor], network: &Network) -> Result<Spans, Infeasible> {
+    let mut spans = Spans::new();
+    for factor in factors.iter().filter(|factor| factor.size > 1) {
+        let (start, end) = (factor.stride, factor.stride * factor.size);
+        let mut below = 1;
+        let mut found = 1;
+        for (dim, dimension) in network.dims.iter().enumerate() {
+            let above = below * u64::from(dimension.size);
+            let (low, high) = (start.max(below), end.min(above));
+            if low < high {
+                let aligned = low % below == 0 && high % low == 0 && above % high == 0 && low % start == 0;
+                if !aligned {
+                    return Err(Infeasible::new(Reason::Placement, real(end), real(above)));
+                }
+                found *= high / low;
+                let span = Span {
+                    dim,
+                    size: dimension.size,
+                    members: narrow(high / low),
+                    stride: narrow(low / below),
+                };
+                add(&mut spans, span);
+            }
+            below = above;
+        }
+        if found != factor.size {
+            return Err(Infeasible::new(Reason::Placement, real(factor.size), real(found)));
+        }
+    }
+    spans.sort_by_key(|span| (span.dim, span.stride));
+    Ok(spans)
+}
+
+/// Adds a span, as one with its neighbour where the two are one run of the same dimension.
+fn add(spans: &mut Spans, span: Span) {
+    if let Some(last) = spans.last_mut()
+        && last.dim == span.dim
+        && last.stride * last.members == span.stride
+    {
+        last.members *= span.members;
+    } else {
+        spans.push(span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Dimension;
+    use crate::system::topology::Topology;
+    use crate::units::{Bandwidth, Delay};
+
+    fn network(sizes: &[u32]) -> Network {
+        let dim = |&size| Dimension {
+            block: Topology::Switch,
+            size,
+            bandwidth: Bandwidth::bytes_per_second(1e9),
+            hop_latency: Delay::ZERO,
+        };
+        Network { dims: sizes.iter().map(dim).collect() }
+    }
+
+    fn located(stride: u64, size: u64, sizes: &[u32]) -> Option<Vec<(usize, u32, u32)>> {
+        let spans = locate(&[Factor { stride, size }], &network(sizes)).ok()?;
+        Some(spans.iter().map(|span| (span.dim, span.members, span.stride)).collect())
+    }
+
+    #[test]
+    fn a_group_of_four_takes_half_of_a_dimension_of_eight() {
+        assert_eq!(located(1, 4, &[8, 16]), Some(vec![(0, 4, 1)]));
+    }
+
+    #[test]
+    fn a_group_behind_tp_of_two_strides_through_dim_0_and_takes_dim_1() {
+        assert_eq!(located(2, 64, &[8, 16]), Some(vec![(0, 4, 2), (1, 16, 1)]));
+    }
+
+    #[test]
+    fn a_group_that_straddles_a_dimension_is_refused() {
+        assert_eq!(located(1, 6, &[8, 3]), None);
+        assert_eq!(located(2, 3, &[8, 3]), None);
+    }
+
+    #[test]
+    fn a_group_of_odd_size_fits_where_the_sizes_are_odd() {
+        assert_eq!(located(8, 3, &[8, 3]), Some(vec![(1, 3, 1)]));
+        assert_eq!(located(4, 6, &[8, 3]), Some(vec![(0, 2, 4), (1, 3, 1)]));
+    }
+}

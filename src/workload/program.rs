@@ -1,0 +1,194 @@
+//! The program: what one NPU of each rank class does in a step, folded: blocks of operations with repeat counts.
+
+use super::placement::Group;
+use crate::system::collective::Collective;
+use crate::units::{Bytes, Flops};
+
+/// When a block runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// In the forward pass of every microbatch.
+    Forward,
+    /// In the backward pass of every microbatch.
+    Backward,
+    /// Once a step, after the last microbatch.
+    Step,
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Work {
+    /// Arithmetic and the local memory traffic of it.
+    Compute {
+        /// Operations.
+        flops: Flops,
+        /// Bytes between the NPU and its local memory.
+        moved: Bytes,
+    },
+    /// A collective of the whole buffer `size` over a group.
+    Collective {
+        /// Which one.
+        collective: Collective,
+        /// Among whom.
+        group: Group,
+        /// The whole buffer.
+        size: Bytes,
+    },
+    /// A message to the next pipeline stage.
+    Send {
+        /// Its size.
+        size: Bytes,
+    },
+    /// Bytes in from a tier, and as many out, both ways at once.
+    Transfer {
+        /// The tier's place in the machine's list.
+        tier: u8,
+        /// Bytes each way.
+        size: Bytes,
+    },
+}
+
+/// On whose account an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// The model's own arithmetic.
+    Compute,
+    /// Arithmetic done again.
+    Recompute,
+    /// Tensor parallelism.
+    Tensor,
+    /// Expert parallelism.
+    Expert,
+    /// Pipeline parallelism.
+    Pipeline,
+    /// Data parallelism.
+    Data,
+    /// The optimizer.
+    Optimizer,
+    /// Tiers beyond the local memory.
+    Offload,
+}
+
+impl Account {
+    /// Every account.
+    pub const ALL: [Self; 8] = [
+        Self::Compute,
+        Self::Recompute,
+        Self::Tensor,
+        Self::Expert,
+        Self::Pipeline,
+        Self::Data,
+        Self::Optimizer,
+        Self::Offload,
+    ];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+}
+
+/// One operation of a block. Operations of a block run one after the other; those of the data stream beside them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operation {
+    /// What it does.
+    pub work: Work,
+    /// On whose account it is.
+    pub account: Account,
+}
+
+impl Operation {
+    /// Whether it may run beside the others: data-parallel traffic has a stream of its own.
+    #[must_use]
+    pub fn is_data_stream(&self) -> bool {
+        self.account == Account::Data
+    }
+}
+
+/// Operations that are repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// When.
+    pub phase: Phase,
+    /// How many times in a row.
+    pub repeat: u64,
+    /// The first of its operations.
+    pub start: usize,
+    /// Behind its last operation.
+    pub end: usize,
+    /// For a block of the step: the pass of the last microbatch that its traffic may hide beneath.
+    pub hidden_beneath: Option<Phase>,
+}
+
+/// Ranks that do the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankClass {
+    /// The first pipeline stage of the class.
+    pub stage: u64,
+    /// How many stages it has.
+    pub stages: u64,
+    /// The first of its blocks.
+    pub start: usize,
+    /// Behind its last block.
+    pub end: usize,
+}
+
+/// A step of a job. Folded, never unfolded by the closed form; cleared and filled again from point to point.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Program {
+    /// Operations of all blocks.
+    pub operations: Vec<Operation>,
+    /// Blocks of all rank classes.
+    pub blocks: Vec<Block>,
+    /// Rank classes, by stage.
+    pub classes: Vec<RankClass>,
+    /// Microbatches in a step.
+    pub microbatches: u64,
+    /// Pipeline stages.
+    pub stages: u64,
+    /// Model chunks of a stage.
+    pub chunks: u64,
+    /// Whether the data stream runs beside the others.
+    pub overlap: bool,
+}
+
+impl Program {
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.operations.clear();
+        self.blocks.clear();
+        self.classes.clear();
+        (self.microbatches, self.stages, self.chunks, self.overlap) = (1, 1, 1, false);
+    }
+
+    /// Adds an operation to the block that is being written.
+    pub fn push(&mut self, work: Work, account: Account) {
+        self.operations.push(Operation { work, account });
+    }
+
+    /// Ends the block that is being written; an empty one is left out.
+    pub fn close_block(&mut self, phase: Phase, repeat: u64, hidden_beneath: Option<Phase>) {
+        let start = self.blocks.last().map_or(0, |block| block.end);
+        let end = self.operations.len();
+        if repeat == 0 {
+            self.operations.truncate(start);
+        } else if end > start {
+            self.blocks.push(Block { phase, repeat, start, end, hidden_beneath });
+        }
+    }
+
+    /// Ends the rank class that is being written.
+    pub fn close_class(&mut self, stage: u64, stages: u64) {
+        let start = self.classes.last().map_or(0, |class| class.end);
+        self.classes.push(RankClass { stage, stages, start, end: self.blocks.len() });
+    }
+
+    /// The operations of a block.
+    #[must_use]
+    pub fn operations_of(&self, block: &Block) -> &[Operation] {
+        &self.operations[block.start..block.end]
+    }
+
+    /// The blocks of a rank class.
+    #[must_use]
+    pub fn blocks_of(&self, class: &RankClass) -> &[Block] {
+        &self.blocks[class.start..class.end]
+    }
+}

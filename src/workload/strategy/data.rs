@@ -1,0 +1,88 @@
+//! Data parallelism and ZeRO: replicas of the model, whose states stages 1 to 3 cut into shards [Rajbhandari20].
+
+use super::{ParallelStrategy, Pass, Place};
+use crate::system::collective::Collective;
+use crate::units::{Bytes, real};
+use crate::workload::placement::Group;
+use crate::workload::program::{Account, Phase, Program, Work};
+use crate::workload::share::{Share, Split, Stage};
+use crate::workload::Training;
+
+/// See the module.
+pub struct Data;
+
+impl ParallelStrategy for Data {
+    /// Stage 1 cuts optimizer states, 2 gradients too, 3 weights too; experts over the ranks that hold the same ones.
+    fn divide(&self, training: &Training, share: &mut Share) {
+        let plan = &training.plan;
+        let shards = Split { dense: real(plan.dp), expert: real(plan.tp * plan.dp) / real(plan.ep) };
+        if plan.zero >= 1 {
+            share.optimizer_shards = shards;
+        }
+        if plan.zero >= 2 {
+            share.gradient_shards = shards;
+        }
+        if plan.zero >= 3 {
+            share.weight_shards = shards;
+        }
+    }
+
+    /// Stage 3 gathers a layer's weights before each pass; stages 2 and 3 scatter its gradients behind each backward pass.
+    /// At one microbatch stage 3 moves 1.5 times the bytes of plain data parallelism [Rajbhandari20, section 7.2].
+    fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
+        let Training { plan, precision, .. } = training;
+        let (held, starts) = match place {
+            Place::Layer { moe } => (layer(share, moe), pass == Pass::Forward),
+            Place::LayerEnd { moe } => (layer(share, moe), pass == Pass::Backward),
+            Place::Embedding | Place::Head => (Split { dense: share.embedding, expert: 0.0 }, true),
+            _ => return,
+        };
+        let alone = matches!(place, Place::Embedding | Place::Head);
+        if plan.zero >= 3 && starts {
+            move_states(Collective::AllGather, precision.weight, held, program);
+        }
+        let ends = pass == Pass::Backward && (alone || !starts);
+        if plan.zero >= 2 && ends {
+            move_states(Collective::ReduceScatter, precision.gradient, held, program);
+        }
+    }
+
+    /// Stages 0 and 1 reduce gradients once a step, beneath the last backward pass; 1 and 2 gather the new weights
+    /// beneath the next forward pass.
+    fn emit_step(&self, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
+        let Training { plan, precision, .. } = training;
+        let held = share.parameters(training, stage);
+        if plan.zero < 2 {
+            let collective = if plan.zero == 0 { Collective::AllReduce } else { Collective::ReduceScatter };
+            move_states(collective, precision.gradient, held, program);
+            program.close_block(Phase::Step, 1, Some(Phase::Backward));
+        }
+        if plan.zero == 1 || plan.zero == 2 {
+            move_states(Collective::AllGather, precision.weight, held, program);
+            program.close_block(Phase::Step, 1, Some(Phase::Forward));
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "dp, zero: replicas whose optimizer states, gradients and weights stages 1 to 3 shard [Rajbhandari20]"
+    }
+}
+
+/// Parameters of a layer.
+fn layer(share: &Share, moe: bool) -> Split {
+    if moe {
+        Split { dense: share.moe_layer(), expert: share.experts }
+    } else {
+        Split { dense: share.dense_layer(), expert: 0.0 }
+    }
+}
+
+/// A collective over the dense parameters, and one over the experts.
+fn move_states(collective: Collective, bytes: f64, held: Split, program: &mut Program) {
+    for (group, parameters) in [(Group::Data, held.dense), (Group::ExpertData, held.expert)] {
+        if parameters > 0.0 {
+            let size = Bytes::from_real(bytes * parameters);
+            program.push(Work::Collective { collective, group, size }, Account::Data);
+        }
+    }
+}

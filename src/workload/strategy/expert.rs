@@ -1,0 +1,54 @@
+//! Expert parallelism: the experts of a layer spread over NPUs of the tensor and data groups [Shazeer17].
+
+use super::{ParallelStrategy, Pass, Place};
+use crate::system::collective::Collective;
+use crate::units::{Bytes, real};
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::placement::Group;
+use crate::workload::program::{Account, Program, Work};
+use crate::workload::share::Share;
+use crate::workload::Training;
+
+/// See the module.
+pub struct Expert;
+
+impl ParallelStrategy for Expert {
+    fn check(&self, training: &Training) -> Result<(), Infeasible> {
+        let Training { model, plan, .. } = training;
+        if model.experts == 0 {
+            return Ok(());
+        }
+        if plan.tp > 1 && !plan.sequence_parallel {
+            return Err(Infeasible::new(Reason::ExpertsNeedSequenceParallel, real(plan.tp), 1.0));
+        }
+        if model.experts % plan.ep != 0 {
+            return Err(Infeasible::new(Reason::ExpertsPerGroup, real(model.experts), real(plan.ep)));
+        }
+        // Within the tensor group, or the whole of it and part of the data group.
+        let within = plan.tp % plan.ep == 0;
+        let across = plan.ep % plan.tp == 0 && plan.dp % (plan.ep / plan.tp) == 0;
+        if within || across {
+            Ok(())
+        } else {
+            Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.dp), real(plan.ep)))
+        }
+    }
+
+    /// Experts are not split by tensor parallelism (etp is 1): e of them share the experts of a layer.
+    fn divide(&self, training: &Training, share: &mut Share) {
+        share.experts /= real(training.plan.ep);
+    }
+
+    /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of an NPU.
+    fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
+        if training.plan.ep > 1 && matches!(place, Place::Experts | Place::ExpertsEnd) {
+            let size = Bytes::from_real(training.precision.activation * share.routed * real(training.model.hidden));
+            let work = Work::Collective { collective: Collective::AllToAll, group: Group::Expert, size };
+            program.push(work, Account::Expert);
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "ep: experts spread over tp x dp, two all-to-alls a layer and pass [Shazeer17]"
+    }
+}

@@ -1,0 +1,58 @@
+//! Pipeline parallelism: 1F1B, or interleaved with several model chunks a stage [Narayanan21].
+
+use super::ParallelStrategy;
+use crate::units::{Bytes, real};
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::program::{Account, Phase, Program, Work};
+use crate::workload::share::{Share, Stage};
+use crate::workload::Training;
+
+/// See the module. The bubble is the engine's: it follows from stages, chunks and microbatches.
+pub struct Pipeline;
+
+impl ParallelStrategy for Pipeline {
+    fn check(&self, training: &Training) -> Result<(), Infeasible> {
+        let Training { model, plan, global_batch, .. } = training;
+        let chunks = plan.pp * plan.vpp;
+        if model.layers % chunks != 0 {
+            return Err(Infeasible::new(Reason::LayersPerStage, real(model.layers), real(chunks)));
+        }
+        let replica = plan.dp * plan.micro_batch_size;
+        if global_batch % replica != 0 {
+            return Err(Infeasible::new(Reason::BatchPerReplica, real(*global_batch), real(replica)));
+        }
+        let microbatches = training.num_microbatches();
+        if plan.vpp > 1 && microbatches % plan.pp != 0 {
+            return Err(Infeasible::new(Reason::MicrobatchesPerStage, real(microbatches), real(plan.pp)));
+        }
+        Ok(())
+    }
+
+    fn divide(&self, training: &Training, share: &mut Share) {
+        share.layers_per_chunk = training.model.layers / (training.plan.pp * training.plan.vpp);
+    }
+
+    /// A tied embedding lives on the first and the last stage: their gradients are summed once a step.
+    fn emit_step(&self, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
+        if training.model.tied_embeddings && stage.first != stage.last {
+            let size = Bytes::from_real(training.precision.gradient * share.embedding);
+            program.push(Work::Send { size }, Account::Pipeline);
+            program.close_block(Phase::Step, 1, None);
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        "pp, vpp: stages of layers, 1F1B or interleaved, a message a microbatch, chunk and way [Narayanan21]"
+    }
+}
+
+/// Adds the messages of one microbatch in one pass: a stage sends once a chunk, but for the end of the model.
+pub fn emit_sends(phase: Phase, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
+    let Training { plan, model, precision, .. } = training;
+    let end = if phase == Phase::Forward { stage.last } else { stage.first };
+    let size = Bytes::from_real(precision.activation * share.outer_tokens * real(model.hidden));
+    if plan.pp > 1 {
+        program.push(Work::Send { size }, Account::Pipeline);
+        program.close_block(phase, plan.vpp - u64::from(end), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Tensor parallelism: every matrix is split over the group, with or without the sequence between them [Korthikanti22].
+
+use super::{ParallelStrategy, Pass, Place};
+use crate::system::collective::Collective;
+use crate::units::{Bytes, real};
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::placement::Group;
+use crate::workload::program::{Account, Program, Work};
+use crate::workload::share::Share;
+use crate::workload::Training;
+
+/// See the module.
+pub struct Tensor;
+
+impl ParallelStrategy for Tensor {
+    fn check(&self, training: &Training) -> Result<(), Infeasible> {
+        let Training { model, plan, seq_len, .. } = training;
+        let divides = |reason, whole: u64| {
+            if whole % plan.tp == 0 { Ok(()) } else { Err(Infeasible::new(reason, real(whole), real(plan.tp))) }
+        };
+        divides(Reason::HeadsPerTensor, model.heads)?;
+        divides(Reason::MlpPerTensor, model.ffn)?;
+        if plan.sequence_parallel {
+            divides(Reason::SequencePerTensor, *seq_len)?;
+        }
+        Ok(())
+    }
+
+    /// Every matrix by t, but for norms; key and value heads are repeated where there are fewer than t.
+    fn divide(&self, training: &Training, share: &mut Share) {
+        let Training { model, plan, .. } = training;
+        let degree = real(plan.tp);
+        share.tensor = degree;
+        share.kv_heads = real(model.kv_heads.max(plan.tp)) / degree;
+        let (hidden, head_dim, heads) = (real(model.hidden), real(model.head_dim), real(model.heads) / degree);
+        share.attention = hidden * head_dim * (2.0 * heads + 2.0 * share.kv_heads);
+        share.mlp /= degree;
+        share.shared = (share.shared - model.router_parameters()) / degree + model.router_parameters();
+        share.embedding /= degree;
+        if plan.sequence_parallel {
+            share.outer_tokens = share.tokens / degree;
+        }
+        // Each rank of the group routes its part of the sequence to whole experts.
+        share.routed /= degree;
+    }
+
+    /// Two all-reduces of w n h bytes a layer and pass; with sequence parallelism each is a reduce-scatter and an
+    /// all-gather, which moves the same bytes [Korthikanti22]. The extra all-gather that re-reads inputs for weight
+    /// gradients is hidden beneath the activation gradients and not modelled here.
+    fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
+        let Training { model, plan, precision, .. } = training;
+        if plan.tp == 1 {
+            return;
+        }
+        let enters = match place {
+            Place::Attention | Place::Mlp | Place::Head => true,
+            Place::AttentionEnd | Place::MlpEnd | Place::Embedding => false,
+            _ => return,
+        };
+        // A pass gathers where it enters split matrices and sums where it leaves them.
+        let gathers = enters == (pass == Pass::Forward);
+        let collective = match (plan.sequence_parallel, gathers) {
+            (true, true) => Collective::AllGather,
+            (true, false) => Collective::ReduceScatter,
+            (false, true) => return,
+            (false, false) => Collective::AllReduce,
+        };
+        let size = Bytes::from_real(precision.activation * share.tokens * real(model.hidden));
+        program.push(Work::Collective { collective, group: Group::Tensor, size }, Account::Tensor);
+    }
+
+    fn summary(&self) -> &'static str {
+        "tp: every matrix split over the group, two all-reduces a layer and pass [Korthikanti22]"
+    }
+}

@@ -1,0 +1,230 @@
+//! The model: a transformer's shape, and what follows from it: parameters and arithmetic.
+
+use crate::units::real;
+
+/// The two linear layers of an MLP, or three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mlp {
+    /// Up, GELU, down.
+    Gelu,
+    /// Gate and up, product, down.
+    Gated,
+    /// Up, squared ReLU, down.
+    Relu2,
+}
+
+impl Mlp {
+    /// Every kind, in the order of [`Mlp::NAMES`].
+    pub const ALL: [Self; 3] = [Self::Gelu, Self::Gated, Self::Relu2];
+    /// The names that people write.
+    pub const NAMES: [&'static str; 3] = ["gelu", "gated", "relu2"];
+
+    /// How many matrices it has.
+    #[must_use]
+    pub const fn matrices(self) -> u64 {
+        match self {
+            Self::Gated => 3,
+            Self::Gelu | Self::Relu2 => 2,
+        }
+    }
+}
+
+/// A decoder-only transformer. Symbols as in the literature: L layers, h hidden, a heads, k kv heads, d head size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transformer {
+    /// L.
+    pub layers: u64,
+    /// h.
+    pub hidden: u64,
+    /// a, query heads.
+    pub heads: u64,
+    /// k, key and value heads.
+    pub kv_heads: u64,
+    /// d; a * d need not be h.
+    pub head_dim: u64,
+    /// Width of the MLP.
+    pub ffn: u64,
+    /// Kind of the MLP.
+    pub mlp: Mlp,
+    /// Vocabulary.
+    pub vocab: u64,
+    /// Whether the output head is the embedding.
+    pub tied_embeddings: bool,
+    /// Whether positions are learned, one vector each.
+    pub learned_positions: bool,
+    /// Whether dropout masks are kept.
+    pub dropout: bool,
+    /// Routed experts of a mixture-of-experts layer; 0 for a dense model.
+    pub experts: u64,
+    /// Experts that a token is sent to.
+    pub topk: u64,
+    /// Experts that every token passes.
+    pub shared_experts: u64,
+    /// Width of an expert.
+    pub moe_ffn: u64,
+    /// Every how many layers one is a mixture of experts.
+    pub moe_every: u64,
+    /// Leading layers that are dense.
+    pub dense_layers: u64,
+}
+
+impl Transformer {
+    /// Weights of attention, one layer.
+    ///
+    /// ```text
+    /// h a d + 2 h k d + a d h                                                   [Korthikanti22]
+    /// ```
+    #[must_use]
+    pub fn attention_parameters(&self) -> f64 {
+        let query = self.hidden * self.heads * self.head_dim;
+        let key_value = 2 * self.hidden * self.kv_heads * self.head_dim;
+        let projection = self.heads * self.head_dim * self.hidden;
+        real(query + key_value + projection)
+    }
+
+    /// Weights of a dense MLP: g h f with g matrices.
+    #[must_use]
+    pub fn mlp_parameters(&self) -> f64 {
+        real(self.mlp.matrices() * self.hidden * self.ffn)
+    }
+
+    /// Weights of one expert.
+    #[must_use]
+    pub fn expert_parameters(&self) -> f64 {
+        real(self.mlp.matrices() * self.hidden * self.moe_ffn)
+    }
+
+    /// Weights of the router of one layer.
+    #[must_use]
+    pub fn router_parameters(&self) -> f64 {
+        real(self.hidden * self.experts)
+    }
+
+    /// Weights of the two norms of one layer, and biases where the MLP is GELU: small, never split.
+    #[must_use]
+    pub fn norm_parameters(&self) -> f64 {
+        let norms = 2 * self.hidden;
+        let biases = match self.mlp {
+            // LayerNorm has a bias; so have the linear layers: query, key and value, projection, up, down.
+            Mlp::Gelu => norms + (self.heads + 2 * self.kv_heads) * self.head_dim + 2 * self.hidden + self.ffn,
+            Mlp::Gated | Mlp::Relu2 => 0,
+        };
+        real(norms + biases)
+    }
+
+    /// Weights of the embedding: one vector a word.
+    #[must_use]
+    pub fn embedding_parameters(&self) -> f64 {
+        real(self.vocab * self.hidden)
+    }
+
+    /// Layers of the first `count` that are mixtures of experts.
+    #[must_use]
+    pub const fn moe_layers_before(&self, count: u64) -> u64 {
+        if self.experts == 0 || count <= self.dense_layers {
+            return 0;
+        }
+        count / self.moe_every - self.dense_layers / self.moe_every
+    }
+
+    /// All weights.
+    #[must_use]
+    pub fn parameters(&self, seq_len: u64) -> f64 {
+        let moe = self.moe_layers_before(self.layers);
+        let dense = self.layers - moe;
+        let experts = real(self.experts + self.shared_experts) * self.expert_parameters() + self.router_parameters();
+        let positions = if self.learned_positions { real(seq_len * self.hidden) } else { 0.0 };
+        let head = if self.tied_embeddings { 0.0 } else { self.embedding_parameters() };
+        real(self.layers) * (self.attention_parameters() + self.norm_parameters())
+            + real(dense) * self.mlp_parameters()
+            + real(moe) * experts
+            + self.embedding_parameters()
+            + head
+            + positions
+            + real(self.hidden)
+    }
+
+    /// Arithmetic of one training step a token, without recomputation: the model FLOPs of MFU.
+    ///
+    /// ```text
+    /// 6 (attention + MLP or active experts + head) + 3 * 4 a d s / 2 a layer     [Korthikanti22, Narayanan21]
+    /// ```
+    ///
+    /// The core of attention is counted causal: half of all pairs. (Tables that count all pairs read up to 8 % higher.)
+    #[must_use]
+    pub fn flops_per_token(&self, seq_len: u64) -> f64 {
+        const PASSES: f64 = 3.0;
+        const PER_WEIGHT: f64 = 2.0;
+        let moe = self.moe_layers_before(self.layers);
+        let dense = self.layers - moe;
+        let active = real(self.topk + self.shared_experts) * self.expert_parameters() + self.router_parameters();
+        let weights = real(self.layers) * self.attention_parameters()
+            + real(dense) * self.mlp_parameters()
+            + real(moe) * active
+            + self.embedding_parameters();
+        let core = real(self.layers) * self.core_flops(1, seq_len, true) / real(seq_len);
+        PASSES * (PER_WEIGHT * weights + core)
+    }
+
+    /// Arithmetic of the core of attention, forward, one layer, `batch` sequences.
+    ///
+    /// ```text
+    /// 2 b a s^2 d + 2 b a s^2 d, half of it if the kernel skips what causality hides  [Korthikanti22]
+    /// ```
+    #[must_use]
+    pub fn core_flops(&self, batch: u64, seq_len: u64, skips: bool) -> f64 {
+        const PRODUCTS: f64 = 4.0;
+        let pairs = real(seq_len) * real(seq_len) * if skips { 0.5 } else { 1.0 };
+        PRODUCTS * real(batch) * real(self.heads * self.head_dim) * pairs
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// GPT-3 175B [Brown20].
+    pub(crate) const GPT3: Transformer = Transformer {
+        layers: 96,
+        hidden: 12288,
+        heads: 96,
+        kv_heads: 96,
+        head_dim: 128,
+        ffn: 49152,
+        mlp: Mlp::Gelu,
+        vocab: 50257,
+        tied_embeddings: true,
+        learned_positions: true,
+        dropout: true,
+        experts: 0,
+        topk: 0,
+        shared_experts: 0,
+        moe_ffn: 0,
+        moe_every: 1,
+        dense_layers: 0,
+    };
+
+    #[test]
+    fn gpt3_has_175_billion_parameters() {
+        // 12 L h^2 = 173.9e9, embedding 0.618e9, the rest below 0.1e9.
+        assert!((GPT3.parameters(2048) / 174.6e9 - 1.0).abs() < 1e-3, "{}", GPT3.parameters(2048));
+    }
+
+    #[test]
+    fn gpt3_needs_72_b_s_l_h2_flops() {
+        // Narayanan21, model FLOPs: 72 B s L h^2 (1 + s / 6h + V / (16 L h) * 4/3...) with all pairs of attention.
+        let (s, h, l, v) = (2048.0, 12288.0, 96.0, 50257.0);
+        let all_pairs = 72.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h));
+        let causal = all_pairs - 72.0 * l * h * h * s / (12.0 * h);
+        assert!((GPT3.flops_per_token(2048) / causal - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn every_second_layer_of_48_is_a_mixture() {
+        let model = Transformer { layers: 48, experts: 128, moe_every: 2, ..GPT3 };
+        assert_eq!(model.moe_layers_before(48), 24);
+        assert_eq!(model.moe_layers_before(1), 0);
+        let leading = Transformer { layers: 61, experts: 256, moe_every: 1, dense_layers: 3, ..GPT3 };
+        assert_eq!(leading.moe_layers_before(61), 58);
+    }
+}
