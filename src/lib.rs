@@ -1,5 +1,6 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod engine;
 mod registry;
 pub mod system;
 pub mod units;
