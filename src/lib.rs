@@ -2,6 +2,7 @@
 
 pub mod engine;
 mod registry;
+pub mod sweep;
 pub mod system;
 pub mod units;
 pub mod workload;

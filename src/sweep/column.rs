@@ -1,0 +1,178 @@
+//! The input columns of the table: what was written, and what holds because nothing was.
+
+use super::inputs::Inputs;
+use super::key::{self, DIM_KEYS, DIM_NAMES_FROM, DimId, Id, KEYS, NAMES_FROM, ZIPS_FROM, dim_slot};
+use crate::units::Unit;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dtype {
+    /// A text.
+    Text,
+    /// A whole number.
+    Count,
+    /// A real number.
+    Real,
+    /// True or false.
+    Flag,
+}
+
+/// A column of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with the unit's suffix.
+    pub name: String,
+    /// What it holds.
+    pub dtype: Dtype,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// Where an input column takes its values from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// A slot that holds a number.
+    Number(usize),
+    /// A slot that holds the place of a word.
+    Word(usize, &'static [&'static str]),
+    /// A slot that holds the number of a name.
+    Name(usize),
+    /// A slot that holds the number of a tier.
+    Tier(usize),
+    /// The shape of the network.
+    Shape,
+}
+
+/// An input column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputColumn {
+    /// As it stands in the table.
+    pub column: Column,
+    /// Where its values come from.
+    pub from: From,
+}
+
+/// A name with the suffix of its unit.
+#[must_use]
+pub fn with_suffix(name: &str, unit: Unit) -> String {
+    format!("{name}{}", unit.suffix())
+}
+
+/// What decides which columns a sweep has.
+#[derive(Debug)]
+pub struct Contents<'a> {
+    /// Whether collectives run in place of training.
+    pub is_collective: bool,
+    /// The most dimensions of any network of the sweep.
+    pub dims: usize,
+    /// The zips.
+    pub zips: &'a [String],
+    /// Slots that are axes of their own.
+    pub swept: &'a [usize],
+    /// Slots of names that are in use.
+    pub named: &'a [usize],
+}
+
+/// The input columns of a sweep, in their order.
+#[must_use]
+pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
+    let mut columns = Vec::new();
+    for (k, name) in contents.zips.iter().enumerate() {
+        columns.push(text(name.clone(), "the row of the zip", From::Name(ZIPS_FROM + k)));
+    }
+    for (k, &(name, meaning)) in NAMED_MEANINGS.iter().enumerate() {
+        let slot = NAMES_FROM + k;
+        let always = matches!(name, "npu" | "network") || (!contents.is_collective && matches!(name, "model" | "precision"));
+        if always || contents.named.contains(&slot) {
+            columns.push(text(name.to_owned(), meaning, From::Name(slot)));
+        }
+    }
+    for (slot, key) in KEYS.iter().enumerate() {
+        let of_training = key.path.starts_with("plan.") || matches!(key.path, "seq_len" | "global_batch");
+        let of_collective = key.path.starts_with("workload.");
+        let applies = if contents.is_collective { !of_training } else { !of_collective };
+        let name = match key.column {
+            Some(name) if applies => name.to_owned(),
+            _ if contents.swept.contains(&slot) => key.path.trim_start_matches("cluster.").replace('.', "_"),
+            _ => continue,
+        };
+        columns.push(of_key(with_suffix(&name, key.unit()), slot, key));
+    }
+    columns.push(text("network_shape".into(), "the network's shape in the paper's notation, innermost first [ASTRA2]", From::Shape));
+    for dim in 0..contents.dims {
+        let name = format!("dim{dim}_name");
+        columns.push(text(name, "the name of the dimension", From::Name(DIM_NAMES_FROM + dim)));
+        for (field, key) in DIM_KEYS.iter().enumerate() {
+            let slot = key::DIMS_FROM + dim * DIM_KEYS.len() + field;
+            let is_price = key.column.is_none();
+            if !is_price || contents.swept.contains(&slot) {
+                columns.push(of_key(format!("dim{dim}_{}", with_suffix(key.path, key.unit())), slot, key));
+            }
+        }
+    }
+    columns
+}
+
+/// The sections whose alternatives have names, in the order of their slots, with what the name means.
+pub const NAMED_MEANINGS: [(&str, &str); key::NAMED.len()] = [
+    ("workload", "the name of the workload"),
+    ("model", "the name of the model"),
+    ("precision", "the name of the precision"),
+    ("cluster", "the name of the cluster"),
+    ("npu", "the name of the NPU"),
+    ("network", "the name of the network"),
+    ("memory", "the name of the memory"),
+    ("plan", "the name of the plan"),
+    ("collectives", "the name of the collectives' settings"),
+];
+
+fn text(name: String, meaning: &str, from: From) -> InputColumn {
+    let column = Column { name, dtype: Dtype::Text, unit: Unit::NONE, meaning: meaning.to_owned() };
+    InputColumn { column, from }
+}
+
+fn of_key(name: String, slot: usize, key: &'static key::Key) -> InputColumn {
+    let is_zero = key.path == KEYS[Id::Zero as usize].path;
+    let (dtype, from) = match key.kind {
+        key::Kind::Choice(_) if is_zero => (Dtype::Count, From::Number(slot)),
+        key::Kind::Choice(words) => (Dtype::Text, From::Word(slot, words)),
+        key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
+        key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
+        key::Kind::Count { .. } => (Dtype::Count, From::Number(slot)),
+        key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => (Dtype::Count, From::Number(slot)),
+        key::Kind::Quantity { .. } | key::Kind::Share => (Dtype::Real, From::Number(slot)),
+    };
+    InputColumn { column: Column { name, dtype, unit: key.unit(), meaning: key.doc.to_owned() }, from }
+}
+
+impl InputColumn {
+    /// The number of a point in this column; NaN where there is none.
+    #[must_use]
+    pub fn number(&self, inputs: &Inputs) -> f64 {
+        match self.from {
+            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => inputs.get(slot),
+            From::Shape => f64::NAN,
+        }
+    }
+
+    /// The text for a number of this column, if it is a text column.
+    #[must_use]
+    pub fn text<'a>(&self, number: f64, names: &'a [String], tiers: &'a [String]) -> Option<&'a str> {
+        let place = crate::units::index(crate::units::whole(number));
+        match self.from {
+            _ if number.is_nan() => None,
+            From::Word(_, words) => words.get(place).copied(),
+            From::Name(_) => names.get(place).map(String::as_str),
+            From::Tier(_) if number < 0.0 => Some("none"),
+            From::Tier(_) => tiers.get(place).map(String::as_str),
+            From::Number(_) | From::Shape => None,
+        }
+    }
+}
+
+/// The sizes and blocks of a point's network: what its shape is made of.
+pub fn shape_key(inputs: &Inputs) -> impl Iterator<Item = (f64, f64)> + '_ {
+    (0..inputs.dim_count()).map(|k| (inputs.get(dim_slot(k, DimId::Block)), inputs.dim(k, DimId::Size)))
+}

@@ -1,0 +1,101 @@
+//! The frozen file: the sweep as it was asked, overrides applied, with every preset it uses, as YAML.
+
+use std::fmt::Write as _;
+
+use super::preset;
+use super::tree::{Entry, Node, Value};
+
+/// The file as YAML, with the used presets among its definitions.
+#[must_use]
+pub fn freeze(entries: &[Entry], overrides: &[Entry], used: &[(&'static str, String)]) -> String {
+    let mut lines: Vec<Entry> = entries.to_vec();
+    for entry in overrides {
+        match lines.iter_mut().find(|line| line.key == entry.key) {
+            Some(line) => *line = entry.clone(),
+            None => lines.push(entry.clone()),
+        }
+    }
+    let mut presets: Vec<Entry> = used.iter().filter_map(|(kind, name)| preset_entry(kind, name)).collect();
+    presets.sort_by(|a, b| a.key.cmp(&b.key));
+    match lines.iter_mut().find(|line| line.key == "define") {
+        Some(line) => {
+            if let Value::Map(defined) = &mut line.node.value {
+                presets.retain(|preset| defined.iter().all(|entry| entry.key != preset.key));
+                defined.extend(presets);
+            }
+        }
+        None if presets.is_empty() => {}
+        None => {
+            let place = lines.first().map_or_else(Default::default, |line| line.place);
+            let node = Node { value: Value::Map(presets), place };
+            lines.push(Entry { key: "define".into(), place, node });
+        }
+    }
+    let mut text = String::new();
+    write_map(&mut text, &lines, 0);
+    text
+}
+
+fn preset_entry(kind: &str, name: &str) -> Option<Entry> {
+    let kind = preset::kinds().iter().find(|known| known.name == kind)?;
+    kind.presets.iter().find(|entry| entry.key == name).cloned()
+}
+
+/// Mappings two levels deep are blocks; deeper ones are flows, a line each.
+const BLOCK_DEPTH: usize = 2;
+
+fn write_map(text: &mut String, entries: &[Entry], depth: usize) {
+    for entry in entries {
+        let _ = write!(text, "{:indent$}{}:", "", quote(&entry.key), indent = 2 * depth);
+        match &entry.node.value {
+            Value::Map(inner) if depth < BLOCK_DEPTH && !inner.is_empty() => {
+                text.push('\n');
+                write_map(text, inner, depth + 1);
+            }
+            _ => {
+                text.push(' ');
+                write_flow(text, &entry.node);
+                text.push('\n');
+            }
+        }
+    }
+}
+
+fn write_flow(text: &mut String, node: &Node) {
+    match &node.value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => text.push_str(&number.to_string()),
+        Value::Text(words) => text.push_str(&quote(words)),
+        Value::List(items) => {
+            text.push('[');
+            for (k, item) in items.iter().enumerate() {
+                text.push_str(if k == 0 { "" } else { ", " });
+                write_flow(text, item);
+            }
+            text.push(']');
+        }
+        Value::Map(entries) => {
+            text.push('{');
+            for (k, entry) in entries.iter().enumerate() {
+                let _ = write!(text, "{}{}: ", if k == 0 { "" } else { ", " }, quote(&entry.key));
+                write_flow(text, &entry.node);
+            }
+            text.push('}');
+        }
+    }
+}
+
+/// A text as YAML: bare where that is safe, else in double quotes.
+fn quote(words: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ' | '$' | '(' | ')');
+    let starts = words.starts_with(|c: char| c.is_ascii_alphabetic());
+    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&words.to_lowercase().as_str());
+    let quantity = crate::units::Quantity::parse(words).is_ok() && words.contains(' ');
+    if words.chars().all(safe) && (starts || quantity) && !reserved && !words.ends_with(' ') {
+        words.to_owned()
+    } else {
+        let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t");
+        format!("\"{escaped}\"")
+    }
+}

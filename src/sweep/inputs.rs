@@ -1,0 +1,296 @@
+//! The inputs of one point: a value for every slot, and the ones that follow from others.
+
+use super::expression::Environment;
+use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
+use crate::system::MAX_DIMS;
+use crate::system::memory::MAX_TIERS;
+
+/// "What makes the product come out."
+pub const REST: f64 = f64::INFINITY;
+/// "Not written."
+pub const ABSENT: f64 = f64::NAN;
+
+/// Why a combination of values is no point: it is not tried and has no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Removal {
+    /// The sizes of the network do not make `npus`.
+    NetworkSize,
+    /// tp x pp x dp do not make `npus`.
+    WorldSize,
+    /// A batch in tokens is no whole number of sequences.
+    BatchTokens,
+    /// Chunks of a pipeline of one stage.
+    VppWithoutPp,
+    /// Expert parallelism of a model without experts.
+    EpWithoutExperts,
+    /// Sequence parallelism without tensor parallelism.
+    SequenceParallelWithoutTp,
+    /// ZeRO without data parallelism.
+    ZeroWithoutDp,
+    /// Overlap of data-parallel traffic that does not exist.
+    OverlapWithoutDp,
+    /// Offload to a tier that the memory does not have.
+    OffloadWithoutTier,
+}
+
+impl Removal {
+    /// Every removal, in the order in which they are counted.
+    pub const ALL: [Self; 9] = [
+        Self::NetworkSize,
+        Self::WorldSize,
+        Self::BatchTokens,
+        Self::VppWithoutPp,
+        Self::EpWithoutExperts,
+        Self::SequenceParallelWithoutTp,
+        Self::ZeroWithoutDp,
+        Self::OverlapWithoutDp,
+        Self::OffloadWithoutTier,
+    ];
+
+    /// The name in a preview.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NetworkSize => "network size",
+            Self::WorldSize => "world size",
+            Self::BatchTokens => "global_batch % seq_len",
+            Self::VppWithoutPp => "vpp at pp = 1",
+            Self::EpWithoutExperts => "ep without experts",
+            Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
+            Self::ZeroWithoutDp => "zero at dp = 1",
+            Self::OverlapWithoutDp => "overlap_dp at dp = 1",
+            Self::OffloadWithoutTier => "offload without its tier",
+        }
+    }
+
+    /// The keys that decide it, besides those that decide `npus` and `dp`.
+    #[must_use]
+    pub const fn keys(self) -> &'static [Id] {
+        match self {
+            Self::NetworkSize => &[Id::Npus],
+            Self::WorldSize => &[Id::Npus, Id::Tp, Id::Pp, Id::Dp, Id::Collective],
+            Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
+            Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
+            Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
+            Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
+            Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
+            Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
+            Self::OffloadWithoutTier => &[Id::OffloadOptimizer],
+        }
+    }
+}
+
+/// The values of one point.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// As written.
+    given: Box<[f64]>,
+    /// As they count: `rest` worked out, defaults that follow other keys in place.
+    value: Box<[f64]>,
+    /// For each key whether its axis is at its first value: a bit each.
+    first: u64,
+    /// How many dimensions the network has.
+    dims: usize,
+    /// The removals that apply: a bit each.
+    removed: u16,
+}
+
+const _: () = assert!(key::KEYS.len() <= 64, "`first` has a bit for each key");
+
+impl Inputs {
+    /// With the values that hold wherever no axis says otherwise.
+    #[must_use]
+    pub fn new(base: &[f64]) -> Self {
+        debug_assert_eq!(base.len(), SLOTS);
+        Self { given: base.into(), value: base.into(), first: u64::MAX, dims: 0, removed: 0 }
+    }
+
+    /// The value of a slot as it counts; NaN if there is none.
+    #[must_use]
+    pub fn get(&self, slot: usize) -> f64 {
+        self.value[slot]
+    }
+
+    /// The value of a key as it counts; NaN if there is none.
+    #[must_use]
+    pub fn key(&self, id: Id) -> f64 {
+        self.value[id as usize]
+    }
+
+    /// The value of a field of a dimension.
+    #[must_use]
+    pub fn dim(&self, dim: usize, field: DimId) -> f64 {
+        self.value[dim_slot(dim, field)]
+    }
+
+    /// The value of a field of a tier.
+    #[must_use]
+    pub fn tier(&self, tier: usize, field: TierId) -> f64 {
+        self.value[tier_slot(tier, field)]
+    }
+
+    /// How many dimensions the network has.
+    #[must_use]
+    pub const fn dim_count(&self) -> usize {
+        self.dims
+    }
+
+    /// Whether a collective runs in place of training.
+    #[must_use]
+    pub fn is_collective(&self) -> bool {
+        !self.key(Id::Collective).is_nan()
+    }
+
+    /// The removals that apply, a bit each, in the order of [`Removal::ALL`].
+    #[must_use]
+    pub const fn removed(&self) -> u16 {
+        self.removed
+    }
+
+    /// Gives a slot a value, the first of its axis or not.
+    pub fn set(&mut self, slot: Slot, value: f64, is_first: bool) {
+        let k = slot as usize;
+        self.given[k] = value;
+        self.value[k] = value;
+        if k < key::KEYS.len() {
+            let bit = 1 << k;
+            self.first = if is_first { self.first | bit } else { self.first & !bit };
+        }
+    }
+
+    /// Works out what follows from the values as written: `rest`, defaults that are other keys, knobs that do not matter.
+    pub fn complete(&mut self) {
+        self.removed = 0;
+        self.network();
+        self.likes();
+        if !self.is_collective() {
+            self.world();
+            self.knobs();
+        }
+    }
+
+    fn remove(&mut self, removal: Removal) {
+        self.removed |= 1 << removal as u8;
+    }
+
+    fn put(&mut self, id: Id, value: f64) {
+        self.value[id as usize] = value;
+    }
+
+    fn written(&self, id: Id) -> f64 {
+        self.given[id as usize]
+    }
+
+    /// Sizes and `npus`: the product of all sizes is `npus`; one of them may be `rest`.
+    fn network(&mut self) {
+        self.dims = (0..MAX_DIMS).find(|&k| self.given[dim_slot(k, DimId::Block)].is_nan()).unwrap_or(MAX_DIMS);
+        for (field, key) in key::DIM_KEYS.iter().enumerate() {
+            let each = self.given[key::DIMS_FROM + EACH * key::DIM_KEYS.len() + field];
+            let otherwise = if let Default::Is(value) = key.default { value } else { ABSENT };
+            for k in 0..self.dims {
+                let slot = key::DIMS_FROM + k * key::DIM_KEYS.len() + field;
+                let own = if each.is_nan() { self.given[slot] } else { each };
+                self.value[slot] = if own.is_nan() { otherwise } else { own };
+            }
+        }
+        let mut known = 1.0;
+        let mut open = None;
+        for k in 0..self.dims {
+            let size = self.dim(k, DimId::Size);
+            if size == REST {
+                open = Some(k);
+            } else {
+                known *= size;
+            }
+        }
+        let written = self.written(Id::Npus);
+        let npus = if written == REST { known } else { written };
+        self.put(Id::Npus, npus);
+        match open {
+            Some(k) => {
+                let rest = npus / known;
+                let whole = written != REST && rest >= 1.0 && rest.fract() == 0.0;
+                self.value[dim_slot(k, DimId::Size)] = if whole { rest } else { 1.0 };
+                if !whole {
+                    self.remove(Removal::NetworkSize);
+                }
+            }
+            None if known != npus => self.remove(Removal::NetworkSize),
+            None => {}
+        }
+    }
+
+    /// Defaults that are the values of other keys.
+    fn likes(&mut self) {
+        let like = |this: &mut Self, id: Id, value: f64| {
+            let written = this.written(id);
+            this.put(id, if written.is_nan() { value } else { written });
+        };
+        like(self, Id::Capacity, self.written(Id::Hbm));
+        like(self, Id::LocalBandwidth, self.written(Id::HbmBandwidth));
+        like(self, Id::KvHeads, self.written(Id::Heads));
+        like(self, Id::HeadDim, (self.written(Id::Hidden) / self.written(Id::Heads)).floor());
+        like(self, Id::MoeFfn, self.written(Id::Ffn));
+    }
+
+    /// `dp` and the batch: tp x pp x dp make `npus`.
+    fn world(&mut self) {
+        let (npus, tp, pp) = (self.key(Id::Npus), self.written(Id::Tp), self.written(Id::Pp));
+        let written = self.written(Id::Dp);
+        let rest = npus / (tp * pp);
+        let fits = if written == REST { rest >= 1.0 && rest.fract() == 0.0 } else { tp * pp * written == npus };
+        self.put(Id::Dp, if written == REST { rest.floor().max(1.0) } else { written });
+        if !fits {
+            self.remove(Removal::WorldSize);
+        }
+        let batch = self.written(Id::GlobalBatch);
+        // A batch in tokens is kept below zero.
+        if batch < 0.0 {
+            let sequences = -batch / self.written(Id::SeqLen);
+            self.put(Id::GlobalBatch, sequences.floor().max(1.0));
+            if sequences.fract() != 0.0 || sequences < 1.0 {
+                self.remove(Removal::BatchTokens);
+            }
+        }
+    }
+
+    /// A knob that cannot matter at a point stands at its neutral value, and only the first value of its axis is tried.
+    fn knobs(&mut self) {
+        let (tp, pp, dp) = (self.written(Id::Tp), self.written(Id::Pp), self.key(Id::Dp));
+        let dense = self.written(Id::Experts) == 0.0;
+        self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
+        self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
+        self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
+        let alone = dp == 1.0 && (dense || tp == self.key(Id::Ep));
+        self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
+        self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
+        let tier = self.written(Id::OffloadOptimizer);
+        let missing = (0..MAX_TIERS).all(|k| crate::units::real(k as u64) != tier || self.tier(k, TierId::Capacity).is_nan());
+        self.neutral(missing && tier >= 0.0, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
+    }
+
+    fn neutral(&mut self, inactive: bool, id: Id, value: f64, removal: Removal) {
+        let written = self.written(id);
+        self.put(id, if inactive { value } else { written });
+        if inactive && self.first & (1 << id as usize) == 0 {
+            self.remove(removal);
+        }
+    }
+}
+
+impl Environment for Inputs {
+    fn value(&self, slot: u32) -> f64 {
+        let value = self.value[slot as usize];
+        if value.is_nan() { 0.0 } else { value }
+    }
+
+    fn dims(&self) -> u32 {
+        crate::units::narrow(self.dims as u64)
+    }
+
+    fn dim_value(&self, dim: u32, field: u32) -> f64 {
+        let value = self.value[key::DIMS_FROM + dim as usize * key::DIM_KEYS.len() + field as usize];
+        if value.is_nan() { 0.0 } else { value }
+    }
+}

@@ -1,0 +1,357 @@
+//! The keys of a sweep: every one with its path, kind, default and meaning. The manual, the schema and the table's input
+//! columns are made from this list, in its order: axes that change the program come first and vary slowest.
+
+use crate::system::collective::{Algorithm, Collective};
+use crate::system::memory::MAX_TIERS;
+use crate::system::topology::Topology;
+use crate::system::{Format, MAX_DIMS};
+use crate::units::Unit;
+use crate::workload::{Mlp, Order, Recompute};
+
+/// What may be written behind a key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A number with a unit; more than zero if strict, else zero or more.
+    Quantity {
+        /// The unit.
+        unit: Unit,
+        /// Whether zero is refused.
+        strict: bool,
+    },
+    /// A whole number from a least one on. A count of a thing may carry its word: `8192 tok`, `2048 seq`.
+    Count {
+        /// The least.
+        least: u64,
+        /// The word it may carry; some counts must: then a bare number is an error.
+        unit: Unit,
+    },
+    /// A share above 0, at most 1; `70 %` or `0.7`.
+    Share,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// `true` or `false`.
+    Flag,
+    /// The name of a tier of `memory`, or `none`.
+    Tier,
+}
+
+/// What is in force when a key is not written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Default {
+    /// It must be written where its section is used.
+    Required,
+    /// This value, in base units, a choice by its place.
+    Is(f64),
+    /// What makes the product come out.
+    Rest,
+    /// The value of another key.
+    Like(&'static str),
+    /// Nothing: counts as 0 in expressions.
+    Absent,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its path; the last part is its name. Of a line of the network: the field. Of a tier: the field.
+    pub path: &'static str,
+    /// What may be written.
+    pub kind: Kind,
+    /// What is in force otherwise.
+    pub default: Default,
+    /// Its name in tables, without the unit's suffix; none if it has no column of its own.
+    pub column: Option<&'static str>,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+impl Key {
+    /// The unit of its values.
+    #[must_use]
+    pub const fn unit(&self) -> Unit {
+        match self.kind {
+            Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit,
+            Kind::Share | Kind::Choice(_) | Kind::Flag | Kind::Tier => Unit::NONE,
+        }
+    }
+
+    /// The last part of the path.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+
+    /// A value that could be written.
+    #[must_use]
+    pub fn example(&self) -> String {
+        match self.kind {
+            Kind::Quantity { unit, .. } => unit.example().to_owned(),
+            Kind::Count { unit, .. } if unit == Unit::NONE => "8".to_owned(),
+            Kind::Count { unit, .. } => unit.example().to_owned(),
+            Kind::Share => "70 %".to_owned(),
+            Kind::Choice(words) => words[0].to_owned(),
+            Kind::Flag => "true".to_owned(),
+            Kind::Tier => "none".to_owned(),
+        }
+    }
+}
+
+const fn count(least: u64) -> Kind {
+    Kind::Count { least, unit: Unit::NONE }
+}
+
+const fn quantity(unit: Unit) -> Kind {
+    Kind::Quantity { unit, strict: true }
+}
+
+const fn at_least_zero(unit: Unit) -> Kind {
+    Kind::Quantity { unit, strict: false }
+}
+
+const ALGORITHMS: [&str; 1 + Algorithm::NAMES.len()] = {
+    let mut names = ["by_block"; 1 + Algorithm::NAMES.len()];
+    let mut k = 0;
+    while k < Algorithm::NAMES.len() {
+        names[k + 1] = Algorithm::NAMES[k];
+        k += 1;
+    }
+    names
+};
+
+/// Declares the list and a name for each slot in one go.
+macro_rules! keys {
+    (
+        $(#[$doc:meta])*
+        $list:ident, $ids:ident;
+        $($id:ident = $path:literal, $kind:expr, $default:expr, $column:expr, $text:literal;)+
+    ) => {
+        /// The places of the keys in their list.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum $ids {
+            $(#[doc = $text] $id,)+
+        }
+
+        $(#[$doc])*
+        pub const $list: &[Key] = &[
+            $(Key { path: $path, kind: $kind, default: $default, column: $column, doc: $text },)+
+        ];
+    };
+}
+
+keys! {
+    /// The keys that have one value at a point.
+    KEYS, Id;
+    Collective = "workload.collective", Kind::Choice(&Collective::NAMES), Default::Absent, Some("collective"),
+        "run one collective over all NPUs, in place of `model` and `plan`";
+    Size = "workload.size", quantity(Unit::BYTE), Default::Absent, Some("size"),
+        "its size on each rank: what a rank starts with (of an all_gather: its shard)";
+    Layers = "model.layers", count(1), Default::Required, None, "layers";
+    Hidden = "model.hidden", count(1), Default::Required, None, "width of a token's vector";
+    Heads = "model.heads", count(1), Default::Required, None, "query heads of attention";
+    KvHeads = "model.kv_heads", count(1), Default::Like("model.heads"), None, "key and value heads: fewer than `heads` for grouped-query attention";
+    HeadDim = "model.head_dim", count(1), Default::Like("hidden / heads"), None, "width of a head";
+    Ffn = "model.ffn", count(1), Default::Required, None, "width of the MLP";
+    Mlp = "model.mlp", Kind::Choice(&Mlp::NAMES), Default::Required, None, "kind of the MLP: gelu and relu2 have two matrices, gated has three";
+    Vocab = "model.vocab", count(1), Default::Required, None, "words of the vocabulary";
+    Tied = "model.tied_embeddings", Kind::Flag, Default::Is(0.0), None, "whether the output head is the embedding";
+    Learned = "model.learned_positions", Kind::Flag, Default::Is(0.0), None, "whether positions are learned vectors";
+    Dropout = "model.dropout", Kind::Flag, Default::Is(0.0), None, "whether dropout masks are kept for the backward pass";
+    Experts = "model.experts", count(0), Default::Is(0.0), None, "routed experts of a mixture-of-experts layer; 0 for a dense model";
+    Topk = "model.topk", count(1), Default::Is(1.0), None, "experts that a token is sent to";
+    Shared = "model.shared_experts", count(0), Default::Is(0.0), None, "experts that every token passes";
+    MoeFfn = "model.moe_ffn", count(1), Default::Like("model.ffn"), None, "width of an expert";
+    MoeEvery = "model.moe_every", count(1), Default::Is(1.0), None, "every how many layers one has experts";
+    DenseLayers = "model.dense_layers", count(0), Default::Is(0.0), None, "leading layers without experts";
+    Parameters = "model.parameters", count(1), Default::Absent, None, "published number of parameters: for reference, nothing is computed from it";
+    SeqLen = "seq_len", Kind::Count { least: 1, unit: Unit::TOKEN }, Default::Required, Some("seq_len"), "tokens of a sequence";
+    GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
+        "sequences of a step, `2048 seq`; or tokens, `4194304 tok`, which the sequence length must divide";
+    Compute = "precision.compute", Kind::Choice(&Format::NAMES), Default::Is(0.0), None, "format of matrix products: which rate of the NPU counts";
+    WeightBytes = "precision.weight", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of a parameter as the forward pass reads it";
+    GradientBytes = "precision.gradient", quantity(Unit::BYTE), Default::Is(4.0), None, "bytes of a gradient as it is accumulated and reduced";
+    OptimizerBytes = "precision.optimizer", at_least_zero(Unit::BYTE), Default::Is(12.0), None, "bytes of optimizer state a parameter: master copy and moments";
+    ActivationBytes = "precision.activation", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of an element of an activation";
+    Npus = "cluster.npus", count(1), Default::Rest, Some("npus"), "how many NPUs; not written: the product of the network's sizes";
+    Tp = "plan.tp", count(1), Default::Is(1.0), Some("tp"), "tensor parallelism";
+    Pp = "plan.pp", count(1), Default::Is(1.0), Some("pp"), "pipeline parallelism: stages";
+    Dp = "plan.dp", count(1), Default::Rest, Some("dp"), "data parallelism: replicas";
+    Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x dp";
+    Vpp = "plan.vpp", count(1), Default::Is(1.0), Some("vpp"), "model chunks of a pipeline stage (interleaving)";
+    MicroBatch = "plan.micro_batch_size", Kind::Count { least: 1, unit: Unit::SEQUENCE }, Default::Is(1.0), Some("micro_batch_size"),
+        "sequences of a microbatch";
+    Zero = "plan.zero", Kind::Choice(&["0", "1", "2", "3"]), Default::Is(0.0), Some("zero"),
+        "ZeRO stage: data parallelism shards optimizer states (1), gradients too (2), weights too (3); Megatron's distributed optimizer is 1, FSDP is 3";
+    Recompute = "plan.recompute", Kind::Choice(&Recompute::NAMES), Default::Is(0.0), Some("recompute"), "what the backward pass computes again";
+    SequenceParallel = "plan.sequence_parallel", Kind::Flag, Default::Is(1.0), Some("sequence_parallel"),
+        "whether operations between tensor-parallel ones are split along the sequence";
+    FlashAttention = "plan.flash_attention", Kind::Flag, Default::Is(1.0), Some("flash_attention"), "whether attention keeps no scores";
+    OverlapDp = "plan.overlap_dp", Kind::Flag, Default::Is(1.0), Some("overlap_dp"), "whether data-parallel traffic runs beside the computation";
+    OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
+        "the tier of `memory` in which optimizer states live, or `none`";
+    Order = "plan.order", Kind::Choice(&Order::NAMES), Default::Is(0.0), Some("order"),
+        "which degree takes neighbouring NPUs, innermost first; ep lies within tp x dp";
+    Bf16 = "cluster.npu.bf16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense bf16 matrix products";
+    Fp16 = "cluster.npu.fp16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp16 matrix products";
+    Fp8 = "cluster.npu.fp8", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp8 matrix products";
+    Fp32 = "cluster.npu.fp32", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp32 matrix products";
+    GemmEfficiency = "cluster.npu.gemm_efficiency", Kind::Share, Default::Is(0.75), None,
+        "share of the peak that large matrix products reach; the default is the middle of what is measured on A100 and H100, 0.70 to 0.83 [StepFit]";
+    Hbm = "cluster.npu.hbm", quantity(Unit::BYTE), Default::Absent, None, "capacity of the memory on the NPU";
+    HbmBandwidth = "cluster.npu.hbm_bandwidth", quantity(Unit::BANDWIDTH), Default::Absent, None, "bandwidth of the memory on the NPU";
+    MemoryEfficiency = "cluster.npu.memory_efficiency", Kind::Share, Default::Is(0.8), None,
+        "share of the memory bandwidth that large streams reach [StepFit]";
+    Power = "cluster.npu.power", at_least_zero(Unit::WATT), Default::Absent, None, "power of an NPU under load";
+    Price = "cluster.npu.price", at_least_zero(Unit::DOLLAR), Default::Absent, None, "price of an NPU";
+    Reserve = "cluster.memory_reserve", at_least_zero(Unit::BYTE), Default::Is(4e9), Some("memory_reserve"),
+        "what is kept free of each NPU's memory: context, communication buffers, fragmentation";
+    Capacity = "memory.local.capacity", quantity(Unit::BYTE), Default::Like("cluster.npu.hbm"), Some("local_capacity"), "capacity of the local memory";
+    LocalBandwidth = "memory.local.bandwidth", quantity(Unit::BANDWIDTH), Default::Like("cluster.npu.hbm_bandwidth"), Some("local_bandwidth"),
+        "bandwidth of the local memory";
+    Algorithm = "collectives.algorithm", Kind::Choice(&ALGORITHMS), Default::Is(0.0), Some("algorithm"),
+        "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension";
+    Chunks = "collectives.chunks", count(1), Default::Is(4.0), Some("chunks"),
+        "into how many chunks a collective is cut; they pipeline through the dimensions. The default is that of the reference's tutorials [ASTRA2]";
+    EndpointDelay = "collectives.endpoint_delay", at_least_zero(Unit::SECOND), Default::Is(1e-8), Some("endpoint_delay"),
+        "what an NPU needs before each step of a collective; the default is the reference's [ASTRA2]";
+    LocalReduction = "collectives.local_reduction", Kind::Flag, Default::Is(1.0), Some("local_reduction"),
+        "whether reducing a received block costs local memory bandwidth";
+    DimensionOrder = "collectives.dimension_order", Kind::Choice(&["ascending"]), Default::Is(0.0), Some("dimension_order"),
+        "in which order a collective takes the dimensions";
+}
+
+keys! {
+    /// The keys of a line of the network, behind `cluster.network.<name>`.
+    DIM_KEYS, DimId;
+    Block = "block", Kind::Choice(Topology::NAMES), Default::Required, Some("block"), "how the dimension is wired";
+    Size = "size", count(1), Default::Required, Some("size"), "how many NPUs, or groups of the inner dimensions, it connects; `rest` for what is left of `npus`";
+    Bandwidth = "bandwidth", quantity(Unit::BANDWIDTH), Default::Required, Some("bandwidth"),
+        "what one NPU can send in this dimension: all its links, one way";
+    HopLatency = "hop_latency", at_least_zero(Unit::SECOND), Default::Is(0.0), Some("hop_latency"),
+        "latency of one hop; a path through a switch has two";
+    Efficiency = "efficiency", Kind::Share, Default::Is(1.0), Some("efficiency"), "share of the bandwidth that large messages reach";
+    Price = "price", at_least_zero(Unit::DOLLAR_PER_BANDWIDTH), Default::Absent, None, "price of a NPU's bandwidth in this dimension";
+}
+
+keys! {
+    /// The keys of a tier beyond the local memory, behind `memory.<name>`.
+    TIER_KEYS, TierId;
+    Capacity = "capacity", quantity(Unit::BYTE), Default::Required, None, "capacity of the whole tier";
+    Bandwidth = "bandwidth", quantity(Unit::BANDWIDTH), Default::Required, None, "bandwidth of the whole tier, each way";
+    Latency = "latency", at_least_zero(Unit::SECOND), Default::Is(0.0), None, "what a transfer costs before its first byte";
+    SharedBy = "shared_by", count(1), Default::Is(1.0), None, "how many NPUs share capacity and bandwidth";
+    Price = "price", at_least_zero(Unit::DOLLAR), Default::Absent, None, "price of an NPU's share";
+}
+
+/// Where the value of a key is kept at a point.
+pub type Slot = u32;
+
+/// Slots of one-valued keys, then of the dimensions, of the tiers, of the names.
+pub const DIMS_FROM: usize = KEYS.len();
+/// The first slot of the tiers.
+pub const TIERS_FROM: usize = DIMS_FROM + (MAX_DIMS + 1) * DIM_KEYS.len();
+/// The pseudo dimension that holds what `each_dimension` says.
+pub const EACH: usize = MAX_DIMS;
+/// The first slot of the names of alternatives.
+pub const NAMES_FROM: usize = TIERS_FROM + MAX_TIERS * TIER_KEYS.len();
+/// The sections whose alternatives have names in fixed slots.
+pub const NAMED: &[&str] =
+    &["workload", "model", "precision", "cluster", "npu", "network", "memory", "plan", "collectives"];
+/// The first slot of the names of dimensions.
+pub const DIM_NAMES_FROM: usize = NAMES_FROM + NAMED.len();
+/// The first slot of the names of tiers.
+pub const TIER_NAMES_FROM: usize = DIM_NAMES_FROM + MAX_DIMS;
+/// The first slot of the names of zipped rows.
+pub const ZIPS_FROM: usize = TIER_NAMES_FROM + MAX_TIERS;
+/// How many zips a sweep may have.
+pub const MAX_ZIPS: usize = 4;
+/// How many slots there are.
+pub const SLOTS: usize = ZIPS_FROM + MAX_ZIPS;
+
+/// The slot of a field of a dimension.
+#[must_use]
+pub const fn dim_slot(dim: usize, field: DimId) -> usize {
+    DIMS_FROM + dim * DIM_KEYS.len() + field as usize
+}
+
+/// The slot of a field of a tier.
+#[must_use]
+pub const fn tier_slot(tier: usize, field: TierId) -> usize {
+    TIERS_FROM + tier * TIER_KEYS.len() + field as usize
+}
+
+/// The key of a slot, if it is no name.
+#[must_use]
+pub fn key_of(slot: usize) -> Option<&'static Key> {
+    if slot < DIMS_FROM {
+        KEYS.get(slot)
+    } else if slot < TIERS_FROM {
+        DIM_KEYS.get((slot - DIMS_FROM) % DIM_KEYS.len())
+    } else if slot < NAMES_FROM {
+        TIER_KEYS.get((slot - TIERS_FROM) % TIER_KEYS.len())
+    } else {
+        None
+    }
+}
+
+/// Words of other tools, or of later versions, with what to say to whoever writes them.
+pub const FOREIGN: &[(&str, &str)] = &[
+    ("gpus", "the word is `npus`"),
+    ("gpu", "the word is `npu`"),
+    ("tensor", "the word is `tp`"),
+    ("pipeline", "the word is `pp`"),
+    ("data", "the word is `dp`"),
+    ("expert", "the word is `ep`"),
+    ("microbatch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
+    ("micro_batch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
+    ("batch_size", "the word is `global_batch`, with its unit: `2048 seq`"),
+    ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
+    ("system", "the sections are `cluster` (npu, network), `memory` and `collectives`"),
+    ("topology", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
+    ("npus_count", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
+];
+
+/// Keys that the language will have and this version does not understand.
+pub const LATER: &[(&str, &str)] = &[
+    ("assume", "guesses as ranges"),
+    ("anchor", "predictions through a measured run"),
+    ("expect", "claims that are checked"),
+    ("refine", "a second, event-driven evaluation of the best"),
+    ("across", "weighting over jobs"),
+    ("share", "weighting over jobs"),
+    ("tie", "ties"),
+    ("cp", "context parallelism"),
+    ("cp_kind", "context parallelism"),
+    ("etp", "tensor parallelism inside experts"),
+    ("overlap_tp", "overlap of tensor-parallel communication"),
+    ("overlap_ep", "overlap of expert-parallel communication"),
+    ("expert_imbalance", "uneven load of experts"),
+    ("framework", "limits to what a framework can launch"),
+    ("schedule", "other pipeline schedules than 1F1B and interleaved"),
+    ("offload_weights", "offload of weights"),
+    ("offload_activations", "offload of activations"),
+    ("active_chunks", "several chunks at once on one dimension"),
+    ("shares", "dimensions that share a port"),
+    ("oversubscription", "oversubscribed dimensions"),
+    ("in_network", "collectives inside the network"),
+    ("efficiency_like", "efficiencies borrowed from another NPU"),
+    ("hf", "models from a `config.json`"),
+    ("astra_sim", "files of the reference simulator"),
+    ("chakra", "recorded execution traces"),
+    ("comm_groups", "recorded execution traces"),
+];
+
+/// Values that the language will have and this version does not understand, by key.
+pub const LATER_VALUES: &[(&str, &str, &str)] = &[
+    ("rules", "astra_sim", "the reference simulator's own rules"),
+    ("fidelity", "event_driven", "event-driven execution"),
+    ("dimension_order", "themis", "other orders than ascending"),
+    ("dimension_order", "themis_flex", "other orders than ascending"),
+    ("dimension_order", "round_robin", "other orders than ascending"),
+    ("recompute", "moe_act", "recomputation by modules"),
+    ("recompute", "core_attn", "recomputation by modules"),
+    ("recompute", "mlp", "recomputation by modules"),
+    ("recompute", "layernorm", "recomputation by modules"),
+    ("collective", "broadcast", "broadcast"),
+    ("algorithm", "double_binary_tree", "double binary trees"),
+];

@@ -1,0 +1,62 @@
+//! The question: a YAML file as a space of design points.
+
+pub mod axis;
+pub mod column;
+pub mod decide;
+pub mod diagnostic;
+pub mod expression;
+pub mod freeze;
+pub mod identity;
+pub mod inputs;
+pub mod key;
+pub mod leaf;
+pub mod point;
+pub mod preset;
+pub mod resolve;
+pub mod rule;
+pub mod scope;
+pub mod space;
+pub mod tree;
+pub mod walk;
+
+pub use column::{Column, Dtype, InputColumn};
+pub use decide::Decide;
+pub use diagnostic::{Diagnostic, Place, Severity, Source};
+pub use inputs::{Inputs, Removal};
+pub use resolve::resolve;
+pub use rule::Rule;
+pub use scope::{Direction, MetricWord, Vocabulary};
+pub use space::{Cursor, Remover, Space};
+
+/// A sweep, resolved: every name known, every value in base units, every mistake reported.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// What the file calls it, if it does.
+    pub name: Option<String>,
+    /// All points.
+    pub space: Space,
+    /// What is acceptable after evaluation, by name.
+    pub require: Vec<Rule>,
+    /// Interned names: a text's number is its place.
+    pub names: Vec<String>,
+    /// The tiers beyond the local memory, by name.
+    pub tiers: Vec<String>,
+    /// The input columns of the table.
+    pub columns: Vec<InputColumn>,
+    /// The columns of derived values, each with its place in `space.derived`.
+    pub derived: Vec<(Column, usize)>,
+    /// What kind each axis is, and what is best.
+    pub decide: Decide,
+    /// Whether collectives run in place of training.
+    pub is_collective: bool,
+    /// The most dimensions of any network of the sweep.
+    pub dims: usize,
+    /// Hash of all that makes a point what it is.
+    pub identity: u64,
+    /// The file with every preset it uses, to be run again anywhere.
+    pub frozen: String,
+    /// What is worth knowing before it runs.
+    pub cautions: Vec<Diagnostic>,
+    /// Keys that are not written and the value in force.
+    pub defaults: Vec<(&'static str, String)>,
+}

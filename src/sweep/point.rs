@@ -1,0 +1,215 @@
+//! A point: its inputs as a job on a system, and its id.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::inputs::Inputs;
+use super::key::{DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, TIER_KEYS, TIERS_FROM, TierId};
+use crate::system::collective::{Algorithm, Choice, Collective};
+use crate::system::memory::{MAX_TIERS, Tier};
+use crate::system::topology::Topology;
+use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, System};
+use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, whole};
+use crate::workload::build::whole_buffer;
+use crate::workload::{Job, Mlp, Order, Plan, Precision, Recompute, Training, Transformer};
+
+/// Version of the canonical form that ids are made from.
+const ID_VERSION: u64 = 1;
+
+fn count(inputs: &Inputs, id: Id) -> u64 {
+    whole(inputs.key(id))
+}
+
+fn flag(inputs: &Inputs, id: Id) -> bool {
+    inputs.key(id) == 1.0
+}
+
+/// The part of a list that a slot names; the first if it names none.
+fn part<T: Copy>(list: &[T], number: f64) -> T {
+    list[index(whole(number)).min(list.len() - 1)]
+}
+
+/// A missing number as zero.
+fn or_zero(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value }
+}
+
+/// What a point runs.
+#[must_use]
+pub fn job(inputs: &Inputs) -> Job {
+    if inputs.is_collective() {
+        let collective = part(&Collective::ALL, inputs.key(Id::Collective));
+        let given = Bytes::from_real(inputs.key(Id::Size));
+        return Job::Collective { collective, size: whole_buffer(collective, given, count(inputs, Id::Npus)) };
+    }
+    Job::Training(Training {
+        model: model(inputs),
+        seq_len: count(inputs, Id::SeqLen),
+        global_batch: count(inputs, Id::GlobalBatch),
+        precision: Precision {
+            compute: part(&Format::ALL, inputs.key(Id::Compute)),
+            weight: inputs.key(Id::WeightBytes),
+            gradient: inputs.key(Id::GradientBytes),
+            optimizer: inputs.key(Id::OptimizerBytes),
+            activation: inputs.key(Id::ActivationBytes),
+        },
+        plan: plan(inputs),
+    })
+}
+
+fn model(inputs: &Inputs) -> Transformer {
+    Transformer {
+        layers: count(inputs, Id::Layers),
+        hidden: count(inputs, Id::Hidden),
+        heads: count(inputs, Id::Heads),
+        kv_heads: count(inputs, Id::KvHeads),
+        head_dim: count(inputs, Id::HeadDim),
+        ffn: count(inputs, Id::Ffn),
+        mlp: part(&Mlp::ALL, inputs.key(Id::Mlp)),
+        vocab: count(inputs, Id::Vocab),
+        tied_embeddings: flag(inputs, Id::Tied),
+        learned_positions: flag(inputs, Id::Learned),
+        dropout: flag(inputs, Id::Dropout),
+        experts: count(inputs, Id::Experts),
+        topk: count(inputs, Id::Topk),
+        shared_experts: count(inputs, Id::Shared),
+        moe_ffn: count(inputs, Id::MoeFfn),
+        moe_every: count(inputs, Id::MoeEvery).max(1),
+        dense_layers: count(inputs, Id::DenseLayers),
+    }
+}
+
+fn plan(inputs: &Inputs) -> Plan {
+    let tier = inputs.key(Id::OffloadOptimizer);
+    Plan {
+        tp: count(inputs, Id::Tp),
+        pp: count(inputs, Id::Pp),
+        dp: count(inputs, Id::Dp),
+        ep: count(inputs, Id::Ep),
+        vpp: count(inputs, Id::Vpp),
+        micro_batch_size: count(inputs, Id::MicroBatch),
+        zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
+        recompute: part(&Recompute::ALL, inputs.key(Id::Recompute)),
+        sequence_parallel: flag(inputs, Id::SequenceParallel),
+        flash_attention: flag(inputs, Id::FlashAttention),
+        overlap_dp: flag(inputs, Id::OverlapDp),
+        offload_optimizer: if tier < 0.0 { None } else { u8::try_from(whole(tier)).ok() },
+        order: part(&Order::ALL, inputs.key(Id::Order)),
+    }
+}
+
+/// What a point runs on.
+#[must_use]
+pub fn system(inputs: &Inputs) -> System {
+    let rates = [Id::Bf16, Id::Fp16, Id::Fp8, Id::Fp32];
+    let rate = inputs.key(part(&rates, inputs.key(Id::Compute)));
+    let algorithm = match index(count(inputs, Id::Algorithm)) {
+        0 => Choice::ByBlock,
+        k => Choice::Always(Algorithm::ALL[k - 1]),
+    };
+    let dims = (0..inputs.dim_count()).map(|k| Dimension {
+        block: part(Topology::ALL, inputs.dim(k, DimId::Block)),
+        size: narrow(whole(inputs.dim(k, DimId::Size))),
+        bandwidth: Bandwidth::bytes_per_second(inputs.dim(k, DimId::Bandwidth) * inputs.dim(k, DimId::Efficiency)),
+        hop_latency: Delay::seconds(inputs.dim(k, DimId::HopLatency)),
+    });
+    // A tier that is not there keeps its place, empty.
+    let tiers = (0..MAX_TIERS).map(|k| Tier {
+        capacity: Bytes::from_real(or_zero(inputs.tier(k, TierId::Capacity))),
+        bandwidth: Bandwidth::bytes_per_second(or_zero(inputs.tier(k, TierId::Bandwidth))),
+        latency: Delay::seconds(or_zero(inputs.tier(k, TierId::Latency))),
+        shared_by: whole(inputs.tier(k, TierId::SharedBy)).max(1),
+    });
+    System {
+        npu: Npu {
+            peak: FlopRate::flops_per_second(or_zero(rate)),
+            gemm_efficiency: inputs.key(Id::GemmEfficiency),
+            memory_bandwidth: Bandwidth::bytes_per_second(or_zero(inputs.key(Id::LocalBandwidth))),
+            memory_efficiency: inputs.key(Id::MemoryEfficiency),
+        },
+        network: Network { dims: dims.collect() },
+        memory: Memory {
+            capacity: Bytes::from_real(or_zero(inputs.key(Id::Capacity))),
+            reserve: Bytes::from_real(inputs.key(Id::Reserve)),
+            tiers: tiers.collect(),
+        },
+        collectives: Collectives {
+            algorithm,
+            chunks: count(inputs, Id::Chunks),
+            endpoint_delay: Delay::seconds(inputs.key(Id::EndpointDelay)),
+            local_reduction: flag(inputs, Id::LocalReduction),
+        },
+    }
+}
+
+/// How many words the canonical form of a point may have.
+const WORDS: usize = 2 * (KEYS.len() + MAX_DIMS * DIM_KEYS.len() + MAX_TIERS * TIER_KEYS.len()) + 2;
+
+/// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.
+///
+/// Values that are the default of their key do not enter, so a key that a later version adds leaves ids as they are.
+#[must_use]
+pub fn id(inputs: &Inputs) -> u64 {
+    let mut words = [0_u64; WORDS];
+    words[0] = ID_VERSION;
+    let mut len = 1;
+    let mut enter = |slot: usize, tag: u64, default: f64| {
+        let value = inputs.get(slot);
+        if !value.is_nan() && value.to_bits() != default.to_bits() {
+            words[len] = tag;
+            words[len + 1] = value.to_bits();
+            len += 2;
+        }
+    };
+    for (slot, (tag, default)) in tags().keys.iter().enumerate() {
+        enter(slot, *tag, *default);
+    }
+    for (slot, (tag, default)) in tags().dims.iter().enumerate().take(inputs.dim_count() * DIM_KEYS.len()) {
+        enter(DIMS_FROM + slot, *tag, *default);
+    }
+    for (slot, (tag, default)) in tags().tiers.iter().enumerate() {
+        enter(TIERS_FROM + slot, *tag, *default);
+    }
+    let mut bytes = [0_u8; WORDS * 8];
+    for (word, place) in words[..len].iter().zip(bytes.chunks_exact_mut(8)) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    xxh3_64(&bytes[..len * 8])
+}
+
+/// For every slot the hash of its key and its default.
+struct Tags {
+    keys: Vec<(u64, f64)>,
+    dims: Vec<(u64, f64)>,
+    tiers: Vec<(u64, f64)>,
+}
+
+fn tags() -> &'static Tags {
+    static TAGS: std::sync::OnceLock<Tags> = std::sync::OnceLock::new();
+    TAGS.get_or_init(|| {
+        let default = |key: &super::key::Key| match key.default {
+            super::key::Default::Is(value) => value,
+            _ => f64::NAN,
+        };
+        let of = |prefix: &str, key: &super::key::Key| (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key));
+        let dims = (0..MAX_DIMS).flat_map(|k| DIM_KEYS.iter().map(move |key| of(&format!("dim{k}."), key)));
+        let tiers = (0..MAX_TIERS).flat_map(|k| TIER_KEYS.iter().map(move |key| of(&format!("tier{k}."), key)));
+        Tags { keys: KEYS.iter().map(|key| of("", key)).collect(), dims: dims.collect(), tiers: tiers.collect() }
+    })
+}
+
+/// How many characters an id has.
+pub const ID_LEN: usize = 13;
+/// Digits without the ones that are read as others: 0 and O, 1 and I and L.
+const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// An id as text: 13 characters, of which any unique prefix names the point.
+#[must_use]
+pub fn id_text(id: u64) -> [u8; ID_LEN] {
+    let mut text = [b'0'; ID_LEN];
+    let mut rest = id;
+    for place in text.iter_mut().rev() {
+        *place = DIGITS[index(rest % 32)];
+        rest /= 32;
+    }
+    text
+}

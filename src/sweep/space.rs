@@ -1,0 +1,340 @@
+//! The product as a number: any point is reached without walking, and what cannot be is skipped whole.
+
+use super::axis::{Alternative, Axis, product};
+use super::inputs::{Inputs, Removal};
+use super::key::{DIMS_FROM, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM};
+use super::rule::Rule;
+use super::scope::{Before, reads};
+
+/// All points of a sweep: axes, slowest first, and the rules that remove combinations before they are tried.
+#[derive(Debug, Clone)]
+pub struct Space {
+    /// The axes, slowest first.
+    pub axes: Vec<Axis>,
+    /// What holds where no axis says otherwise.
+    pub base: Vec<f64>,
+    /// `where` rules, by name.
+    pub filters: Vec<Rule>,
+    /// Derived values, which filters may read.
+    pub derived: Vec<Rule>,
+    /// How many numbers one step of each axis is worth.
+    strides: Vec<u64>,
+    /// For each axis whether what follows from values must be worked out again.
+    matters: Vec<bool>,
+    /// For each removal the level that decides it: the number of leading axes that must be known.
+    removal_levels: [usize; Removal::ALL.len()],
+    /// The same for each filter.
+    filter_levels: Vec<usize>,
+}
+
+/// What removes a combination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Remover {
+    /// A rule of the language.
+    Rule(Removal),
+    /// A `where` rule, by its place.
+    Filter(usize),
+}
+
+impl Space {
+    /// The space of axes in canonical order.
+    #[must_use]
+    pub fn new(axes: Vec<Axis>, base: Vec<f64>, filters: Vec<Rule>, derived: Vec<Rule>) -> Self {
+        debug_assert_eq!(base.len(), SLOTS);
+        let mut strides = vec![1; axes.len()];
+        for k in (1..axes.len()).rev() {
+            strides[k - 1] = axes[k].len.saturating_mul(strides[k]);
+        }
+        let matters = axes.iter().map(|axis| axis.touched.iter().any(|&slot| is_followed(slot))).collect();
+        let mut space = Self {
+            axes,
+            base,
+            filters,
+            derived,
+            strides,
+            matters,
+            removal_levels: [0; Removal::ALL.len()],
+            filter_levels: Vec::new(),
+        };
+        space.removal_levels = Removal::ALL.map(|removal| space.level(&space.reads_of(removal)));
+        space.filter_levels = space.filters.iter().map(|filter| space.level(&reads(filter, &space.derived))).collect();
+        space
+    }
+
+    /// How many numbers there are: the raw product.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        product(&self.axes)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a filter lets a combination pass.
+    fn holds(&self, filter: &Rule, inputs: &Inputs) -> bool {
+        filter.expression.is_true(&Before { inputs, derived: &self.derived })
+    }
+
+    /// The slots that decide a removal.
+    fn reads_of(&self, removal: Removal) -> Vec<usize> {
+        let mut slots: Vec<usize> = removal.keys().iter().map(|&id| id as usize).collect();
+        match removal {
+            Removal::NetworkSize => slots.extend(DIMS_FROM..TIERS_FROM),
+            Removal::OffloadWithoutTier => slots.extend(TIERS_FROM..NAMES_FROM),
+            _ => {}
+        }
+        slots
+    }
+
+    /// How many leading axes must be known before all of these slots, and what they follow from, are.
+    fn level(&self, slots: &[usize]) -> usize {
+        let mut wanted = [false; SLOTS];
+        let mut open = slots.to_vec();
+        while let Some(slot) = open.pop() {
+            if !std::mem::replace(&mut wanted[slot], true) {
+                open.extend(self.follows(slot));
+            }
+        }
+        let touches = |axis: &Axis| axis.touched.iter().any(|&slot| wanted[slot as usize]);
+        self.axes.iter().rposition(touches).map_or(0, |k| k + 1)
+    }
+
+    /// The slots that the value of a slot follows from.
+    fn follows(&self, slot: usize) -> Vec<usize> {
+        let ids = |ids: &[Id]| ids.iter().map(|&id| id as usize).collect();
+        let is = |id: Id| slot == id as usize;
+        if is(Id::Npus) {
+            // Written everywhere, it follows from nothing.
+            let written = self.base[slot].is_finite() || self.axes.iter().any(|axis| always_sets(axis, slot));
+            if written { Vec::new() } else { (DIMS_FROM..TIERS_FROM).collect() }
+        } else if is(Id::Dp) {
+            ids(&[Id::Npus, Id::Tp, Id::Pp, Id::Collective])
+        } else if is(Id::Vpp) {
+            ids(&[Id::Pp])
+        } else if is(Id::Ep) {
+            ids(&[Id::Experts])
+        } else if is(Id::SequenceParallel) {
+            ids(&[Id::Tp])
+        } else if is(Id::Zero) || is(Id::OverlapDp) {
+            ids(&[Id::Dp, Id::Tp, Id::Ep, Id::Experts])
+        } else if is(Id::GlobalBatch) {
+            ids(&[Id::SeqLen])
+        } else if is(Id::OffloadOptimizer) {
+            (TIERS_FROM..NAMES_FROM).collect()
+        } else if is(Id::Capacity) {
+            ids(&[Id::Hbm])
+        } else if is(Id::LocalBandwidth) {
+            ids(&[Id::HbmBandwidth])
+        } else if is(Id::KvHeads) || is(Id::HeadDim) {
+            ids(&[Id::Heads, Id::Hidden])
+        } else if is(Id::MoeFfn) {
+            ids(&[Id::Ffn])
+        } else if (DIMS_FROM..TIERS_FROM).contains(&slot) {
+            let mut all: Vec<usize> = (DIMS_FROM..TIERS_FROM).collect();
+            all.push(Id::Npus as usize);
+            all
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The digits of a number, slowest first.
+    #[must_use]
+    pub fn digits(&self, index: u64) -> Vec<u64> {
+        self.axes.iter().zip(&self.strides).map(|(axis, stride)| index / stride % axis.len).collect()
+    }
+
+    /// The number of digits, slowest first.
+    #[must_use]
+    pub fn index(&self, digits: &[u64]) -> u64 {
+        digits.iter().zip(&self.strides).map(|(digit, stride)| digit * stride).sum()
+    }
+
+    /// The first remover of a complete combination, in the order in which removals are counted.
+    #[must_use]
+    pub fn remover(&self, inputs: &Inputs) -> Option<Remover> {
+        // World and network first, then what the user removes, then knobs that do not matter.
+        const RULES_FIRST: u16 = 0b111;
+        let removed = inputs.removed();
+        let rule = |mask: u16| {
+            let bits = removed & mask;
+            (bits != 0).then(|| Remover::Rule(Removal::ALL[bits.trailing_zeros() as usize]))
+        };
+        let filter = || self.filters.iter().position(|filter| !self.holds(filter, inputs)).map(Remover::Filter);
+        rule(RULES_FIRST).or_else(filter).or_else(|| rule(!RULES_FIRST))
+    }
+
+    /// A cursor before the point `start`.
+    #[must_use]
+    pub fn cursor(&self, start: u64) -> Cursor<'_> {
+        Cursor::new(self, start)
+    }
+}
+
+/// Whether other values follow from a slot.
+fn is_followed(slot: Slot) -> bool {
+    let slot = slot as usize;
+    let free = [
+        Id::MicroBatch,
+        Id::Recompute,
+        Id::FlashAttention,
+        Id::Order,
+        Id::Bf16,
+        Id::Fp16,
+        Id::Fp8,
+        Id::Fp32,
+        Id::GemmEfficiency,
+        Id::MemoryEfficiency,
+        Id::Power,
+        Id::Price,
+        Id::Reserve,
+        Id::Algorithm,
+        Id::Chunks,
+        Id::EndpointDelay,
+        Id::LocalReduction,
+        Id::DimensionOrder,
+    ];
+    if slot < KEYS.len() { !free.iter().any(|&id| id as usize == slot) } else { slot < NAMES_FROM }
+}
+
+/// Whether every alternative of an axis gives a slot a value that is no `rest`.
+fn always_sets(axis: &Axis, slot: usize) -> bool {
+    let sets = |alternative: &Alternative| {
+        let mut settings = alternative.settings.iter();
+        settings.any(|setting| setting.slot as usize == slot && setting.value.is_finite())
+            || alternative.axes.iter().any(|inner| always_sets(inner, slot))
+    };
+    axis.alternatives.iter().all(sets)
+}
+
+/// A walk through a space: the current number, its digits, its values.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    space: &'a Space,
+    digits: Vec<u64>,
+    index: u64,
+    /// The values at the current number.
+    pub inputs: Inputs,
+    /// How many leading axes stand as they did when filters were last asked; none of them at the start.
+    unchanged: Option<usize>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(space: &'a Space, start: u64) -> Self {
+        let mut cursor =
+            Self { space, digits: space.digits(start), index: start, inputs: Inputs::new(&space.base), unchanged: None };
+        for level in 0..space.axes.len() {
+            cursor.apply(level);
+        }
+        cursor.inputs.complete();
+        cursor
+    }
+
+    /// The current number.
+    #[must_use]
+    pub const fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Whether the current number is a point; if not, how many leading axes decide that.
+    fn obstacle(&self) -> Option<usize> {
+        let space = self.space;
+        let removed = self.inputs.removed();
+        let mut least = None;
+        let mut note = |level: usize| least = Some(least.map_or(level, |other: usize| other.min(level)));
+        for (k, &level) in space.removal_levels.iter().enumerate() {
+            if removed & (1 << k) != 0 {
+                note(level);
+            }
+        }
+        for (filter, &level) in space.filters.iter().zip(&space.filter_levels) {
+            // A filter that held before the axes that changed still holds.
+            let asked = self.unchanged.is_some_and(|unchanged| level <= unchanged);
+            if !asked && !space.holds(filter, &self.inputs) {
+                note(level);
+            }
+        }
+        least
+    }
+
+    /// Moves on until the current number is a point below `end`; none if there is no more. The first call may stay.
+    pub fn next_point(&mut self, end: u64) -> Option<u64> {
+        while self.index < end {
+            match self.obstacle() {
+                None => return Some(self.index),
+                Some(0) => self.index = end,
+                Some(level) => self.advance(level - 1),
+            }
+        }
+        None
+    }
+
+    /// Past the current point.
+    pub fn step(&mut self) {
+        match self.space.axes.len() {
+            0 => self.index += 1,
+            axes => self.advance(axes - 1),
+        }
+    }
+
+    /// To the next value of an axis, all faster ones at their first.
+    fn advance(&mut self, level: usize) {
+        let stride = self.space.strides[level];
+        self.index = (self.index / stride + 1).saturating_mul(stride);
+        let mut top = level;
+        for k in level + 1..self.digits.len() {
+            if self.digits[k] != 0 {
+                self.digits[k] = 0;
+                self.apply(k);
+            }
+        }
+        loop {
+            self.digits[top] += 1;
+            if self.digits[top] < self.space.axes[top].len || top == 0 {
+                break;
+            }
+            self.digits[top] = 0;
+            self.apply(top);
+            top -= 1;
+        }
+        if self.digits[top] < self.space.axes[top].len {
+            self.apply(top);
+        } else {
+            // Past the last point.
+            self.index = self.index.max(self.space.len());
+        }
+        self.unchanged = Some(top);
+        if self.space.matters[top..].iter().any(|&matters| matters) {
+            self.inputs.complete();
+        }
+    }
+
+    /// Puts the values of an axis in place.
+    fn apply(&mut self, level: usize) {
+        let axis = &self.space.axes[level];
+        let digit = self.digits[level];
+        if axis.partial {
+            for &slot in &axis.touched {
+                self.inputs.set(slot, self.space.base[slot as usize], true);
+            }
+        }
+        put(&mut self.inputs, axis, digit);
+    }
+}
+
+/// Puts the values of a digit of an axis in place, inner axes too.
+fn put(inputs: &mut Inputs, axis: &Axis, digit: u64) {
+    let (alternative, mut rest) = axis.at(digit);
+    let is_first = std::ptr::eq(alternative, &raw const axis.alternatives[0]);
+    for setting in &alternative.settings {
+        // Only a value axis has a first value; a named alternative is what it is.
+        inputs.set(setting.slot, setting.value, is_first || axis.touched.len() > 1);
+    }
+    for inner in alternative.axes.iter().rev() {
+        put(inputs, inner, rest % inner.len);
+        rest /= inner.len;
+    }
+}
