@@ -1,7 +1,11 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod cli;
+pub mod column;
 pub mod engine;
 mod registry;
+pub mod results;
+pub mod run;
 pub mod sweep;
 pub mod system;
 pub mod units;

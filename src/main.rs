@@ -1,2 +1,7 @@
-//! x
-fn main(){}
+//! The program: arguments in, exit code out.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    starsweep::cli::main()
+}

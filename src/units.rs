@@ -31,6 +31,18 @@ pub fn whole(value: f64) -> u64 {
     value as u64
 }
 
+/// A whole `f64` as a signed number; fractions are cut off, what does not fit stops at the ends.
+#[must_use]
+pub fn signed(value: f64) -> i64 {
+    value as i64
+}
+
+/// A signed whole number as `f64`: exact below 2^53.
+#[must_use]
+pub fn from_signed(value: i64) -> f64 {
+    value as f64
+}
+
 /// A count as `u32`; what does not fit becomes `u32::MAX`.
 #[must_use]
 pub fn narrow(count: u64) -> u32 {

@@ -2,33 +2,8 @@
 
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, DIM_NAMES_FROM, DimId, Id, KEYS, NAMES_FROM, ZIPS_FROM, dim_slot};
+pub use crate::column::{Column, Dtype, with_suffix};
 use crate::units::Unit;
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dtype {
-    /// A text.
-    Text,
-    /// A whole number.
-    Count,
-    /// A real number.
-    Real,
-    /// True or false.
-    Flag,
-}
-
-/// A column of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// Its name, with the unit's suffix.
-    pub name: String,
-    /// What it holds.
-    pub dtype: Dtype,
-    /// Its unit.
-    pub unit: Unit,
-    /// What it means.
-    pub meaning: String,
-}
 
 /// Where an input column takes its values from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +27,6 @@ pub struct InputColumn {
     pub column: Column,
     /// Where its values come from.
     pub from: From,
-}
-
-/// A name with the suffix of its unit.
-#[must_use]
-pub fn with_suffix(name: &str, unit: Unit) -> String {
-    format!("{name}{}", unit.suffix())
 }
 
 /// What decides which columns a sweep has.

@@ -1,10 +1,11 @@
 //! What names mean in expressions: keys, names of alternatives, dimensions, tiers, derived values, metrics.
 
-use super::column::with_suffix;
 use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
 use super::rule::Rule;
+use crate::column::with_suffix;
+pub use crate::column::Direction;
 use crate::system::MAX_DIMS;
 use crate::units::{Unit, narrow, real};
 
@@ -12,15 +13,6 @@ use crate::units::{Unit, narrow, real};
 pub const METRICS_FROM: usize = SLOTS;
 /// The first slot of derived values.
 pub const DERIVED_FROM: usize = METRICS_FROM + 256;
-
-/// Whether less or more of something is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// Less.
-    Min,
-    /// More.
-    Max,
-}
 
 /// A name that a sweep may use and `sweep` does not know by itself: a column of results.
 #[derive(Debug, Clone, PartialEq, Eq)]

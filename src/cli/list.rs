@@ -1,0 +1,75 @@
+//! `list`: presets, parts and metrics, each with its source.
+
+use super::args::ListArgs;
+use super::exit::Exit;
+use super::render;
+use crate::results::MetricPart;
+use crate::run::layout::metric_column;
+use crate::sweep::diagnostic::suggest;
+use crate::sweep::key::KEYS;
+use crate::sweep::preset;
+use crate::sweep::tree::Value;
+use crate::system::collective::Algorithm;
+use crate::system::topology::Topology;
+use crate::workload::strategy::Strategy;
+
+/// What can be listed besides presets.
+const PARTS: [&str; 5] = ["topologies", "algorithms", "strategies", "metrics", "keys"];
+
+/// Lists one kind of thing, or says which kinds there are.
+pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
+    let kinds = preset::kinds();
+    let Some(what) = &args.what else {
+        let mut rows: Vec<Vec<String>> =
+            kinds.iter().map(|kind| vec![format!("{}s", kind.name), kind.presets.len().to_string()]).collect();
+        let counts = [Topology::ALL.len(), Algorithm::ALL.len(), Strategy::ALL.len(), MetricPart::ALL.len(), KEYS.len()];
+        rows.extend(PARTS.iter().zip(counts).map(|(name, count)| vec![(*name).to_owned(), count.to_string()]));
+        anstream::println!("{}", render::table(&["list".into(), "entries".into()], &rows));
+        return Ok(Exit::Complete);
+    };
+    if let Some(kind) = kinds.iter().find(|kind| kind.name == what || format!("{}s", kind.name) == *what) {
+        presets(kind);
+        return Ok(Exit::Complete);
+    }
+    let rows: Vec<Vec<String>> = match what.as_str() {
+        "topologies" => Topology::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
+        "algorithms" => Algorithm::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
+        "strategies" => Strategy::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
+        "metrics" => MetricPart::ALL.iter().map(|&part| vec![metric_column(part, 0).name, part.part().meaning().into()]).collect(),
+        "keys" => KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect(),
+        _ => {
+            let names: Vec<String> = kinds.iter().map(|kind| format!("{}s", kind.name)).collect();
+            let known = names.iter().map(String::as_str).chain(PARTS);
+            anstream::eprintln!("error: there is no list `{what}`");
+            anstream::eprintln!("help: {}", suggest(what, known).unwrap_or_default());
+            return Ok(Exit::Usage);
+        }
+    };
+    anstream::println!("{}", render::table(&["name".into(), "what it is".into()], &rows));
+    Ok(Exit::Complete)
+}
+
+/// Presets with their values and sources.
+fn presets(kind: &preset::Kind) {
+    for (entry, sources) in kind.presets.iter().zip(&kind.sources) {
+        anstream::println!("{}", entry.key);
+        let Value::Map(lines) = &entry.node.value else { continue };
+        for line in lines {
+            let value = line.node.scalar().unwrap_or_else(|| inner(&line.node.value));
+            let source = sources.iter().find(|source| source.0 == line.key).map_or("", |source| source.1.as_str());
+            anstream::println!("  {:<18} {value:<18} {source}", line.key);
+        }
+    }
+}
+
+/// A mapping in one line.
+fn inner(value: &Value) -> String {
+    match value {
+        Value::Map(lines) => lines
+            .iter()
+            .map(|line| format!("{}: {}", line.key, line.node.scalar().unwrap_or_else(|| inner(&line.node.value))))
+            .collect::<Vec<_>>()
+            .join(", "),
+        _ => String::new(),
+    }
+}

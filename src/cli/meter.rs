@@ -1,0 +1,88 @@
+//! The meter: a bar on a terminal, plain lines elsewhere, moved by one thread and never by points.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::render::count;
+use crate::run::Progress;
+use crate::run::progress::Snapshot;
+use crate::units::{Unit, human, plain, real};
+
+/// How often a bar moves.
+const TICK: Duration = Duration::from_millis(200);
+/// How often a line is printed where there is no terminal.
+const LINE: Duration = Duration::from_secs(10);
+
+/// A running meter.
+#[derive(Debug)]
+pub struct Meter {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Meter {
+    /// Starts a meter; quiet ones show nothing.
+    pub fn start(progress: Arc<Progress>, quiet: bool) -> Self {
+        let (stop, stopped) = channel();
+        let terminal = std::io::stderr().is_terminal();
+        let thread = std::thread::spawn(move || {
+            let bar = ProgressBar::new(1);
+            if let Ok(style) = ProgressStyle::with_template("  {wide_bar:.cyan/blue} {percent:>3} %  {msg}") {
+                bar.set_style(style);
+            }
+            let started = Instant::now();
+            let mut printed = Instant::now();
+            let mut last = (Instant::now(), 0);
+            let mut rate = 0.0;
+            loop {
+                if !matches!(stopped.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) {
+                    break;
+                }
+                if quiet {
+                    continue;
+                }
+                let now = progress.snapshot();
+                let elapsed = last.0.elapsed().as_secs_f64();
+                if elapsed >= 1.0 {
+                    rate = real(now.passed - last.1) / elapsed;
+                    last = (Instant::now(), now.passed);
+                }
+                if terminal {
+                    bar.set_length(now.to_do.max(1));
+                    bar.set_position(now.passed);
+                    bar.set_message(line(&now, rate));
+                } else if printed.elapsed() >= LINE {
+                    printed = Instant::now();
+                    let share = 100.0 * real(now.passed) / real(now.to_do.max(1));
+                    eprintln!("  {:.0} s  {share:.1} %  {}", started.elapsed().as_secs_f64(), line(&now, rate));
+                }
+            }
+            bar.finish_and_clear();
+        });
+        Self { stop, thread }
+    }
+
+    /// Ends the meter and clears its bar.
+    pub fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+/// Counts, speed, time left and the best so far in one line.
+fn line(now: &Snapshot, rate: f64) -> String {
+    let left = if rate > 0.0 { human(real(now.to_do.saturating_sub(now.passed)) / rate, Unit::SECOND) } else { "?".to_owned() };
+    let best = now.best.map(|best| format!("  best {}", human(best, Unit::SECOND))).unwrap_or_default();
+    format!(
+        "{} feasible, {} not  {} points/s  {left} left{best}",
+        count(now.feasible),
+        count(now.infeasible),
+        plain(rate.round()),
+    )
+}

@@ -1,0 +1,37 @@
+//! `query`: SQL over a folder of results.
+
+use super::args::QueryArgs;
+use super::exit::Exit;
+
+/// Answers a question in SQL; the table is `points`.
+#[cfg(feature = "query")]
+pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
+    use polars::prelude::{LazyFrame, PlRefPath, ScanArgsParquet};
+    use polars::sql::SQLContext;
+
+    use crate::results::folder::Folder;
+    use crate::results::sink::Format;
+
+    let folder = Folder::open(&args.results)?;
+    let glob = folder.path.join("points").join("*.parquet");
+    let points = LazyFrame::scan_parquet(PlRefPath::new(glob.to_string_lossy()), ScanArgsParquet::default())?;
+    let mut context = SQLContext::new();
+    context.register("points", points);
+    let mut frame = context.execute(&args.sql)?.collect()?;
+    if args.csv {
+        Format::Csv.part().write(&mut frame, &[], &mut std::io::stdout().lock())?;
+    } else {
+        let columns: Vec<String> = frame.get_column_names().iter().map(|name| name.as_str()).map(str::to_owned).collect();
+        anstream::println!("{}", super::render::frame(&frame, &columns)?);
+    }
+    Ok(Exit::Complete)
+}
+
+/// Says how to get it.
+#[cfg(not(feature = "query"))]
+pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
+    anstream::eprintln!("error: this build has no SQL");
+    anstream::eprintln!("help: `cargo run --release --features query -- query {} \"...\"` builds it, or read", args.results.display());
+    anstream::eprintln!("      `{}/points/*.parquet` with polars, pandas or DuckDB (see scripts/)", args.results.display());
+    Ok(Exit::Usage)
+}

@@ -1,0 +1,153 @@
+//! Diagnostics, failures and tables as text.
+
+use std::path::Path;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use polars::prelude::{AnyValue, DataFrame};
+
+use crate::sweep::{Diagnostic, Place, Severity, Source};
+use crate::units::{Unit, human, plain};
+
+/// Prints remarks on a sweep file with the lines they are about.
+pub fn diagnostics(found: &[Diagnostic], file: &Path, text: &str, overrides: &[String]) {
+    for diagnostic in found {
+        anstream::eprintln!("{}\n", diagnostic_text(diagnostic, &file.display().to_string(), text, overrides));
+    }
+}
+
+/// One remark as text.
+fn diagnostic_text(diagnostic: &Diagnostic, file: &str, text: &str, overrides: &[String]) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Caution => Level::WARNING.with_name("caution"),
+    };
+    let title = level.primary_title(diagnostic.message.as_str());
+    let argument;
+    let mut group: Group<'_> = match diagnostic.place {
+        Some(place) => {
+            let (path, source) = match place.source {
+                Source::File => (file.to_owned(), text),
+                Source::Override(k) => {
+                    argument = overrides.get(usize::from(k)).cloned().unwrap_or_default();
+                    (format!("-s argument {}", k + 1), argument.as_str())
+                }
+                Source::Preset => (format!("a preset named in {file}"), ""),
+            };
+            let span = span(source, place);
+            let annotation = AnnotationKind::Primary.span(span);
+            title.element(Snippet::source(source.to_owned()).path(path).annotation(annotation))
+        }
+        None => Group::with_title(title),
+    };
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    Renderer::styled().render(&[group])
+}
+
+/// The bytes of a place in its text.
+fn span(text: &str, place: Place) -> std::ops::Range<usize> {
+    let mut from = 0;
+    for (k, line) in text.split_inclusive('\n').enumerate() {
+        if k + 1 == place.line as usize {
+            let line = line.trim_end_matches(['\n', '\r']);
+            let at = |characters: usize| line.char_indices().nth(characters).map_or(line.len(), |found| found.0);
+            let start = at(place.column.saturating_sub(1) as usize);
+            let end = at((place.column.saturating_sub(1) + place.length) as usize);
+            return from + start..from + end.max(start);
+        }
+        from += line.len();
+    }
+    let end = text.trim_end().len();
+    end..end
+}
+
+/// Prints why something failed, cause by cause.
+pub fn failure(error: &anyhow::Error) {
+    let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+    anstream::eprintln!("error: {error}");
+    for cause in causes {
+        anstream::eprintln!("  because {cause}");
+    }
+}
+
+/// A table of texts with aligned columns: numbers to the right.
+pub fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    let widths: Vec<usize> = (0..header.len())
+        .map(|k| rows.iter().map(|row| row[k].chars().count()).chain([header[k].chars().count()]).max().unwrap_or(0))
+        .collect();
+    let numeric: Vec<bool> = (0..header.len())
+        .map(|k| rows.iter().all(|row| row[k].is_empty() || row[k] == "-" || row[k].starts_with(|c: char| c.is_ascii_digit() || c == '-')))
+        .collect();
+    let line = |cells: &[String]| {
+        let cells = cells.iter().enumerate().map(|(k, cell)| {
+            let pad = " ".repeat(widths[k].saturating_sub(cell.chars().count()));
+            if numeric[k] { format!("{pad}{cell}") } else { format!("{cell}{pad}") }
+        });
+        format!("  {}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
+    };
+    let mut text = line(header);
+    for row in rows {
+        text.push('\n');
+        text.push_str(&line(row));
+    }
+    text
+}
+
+/// A value of a column for people: scaled to its unit.
+pub fn cell(column: &str, value: &AnyValue<'_>) -> String {
+    match value {
+        AnyValue::Null => "-".to_owned(),
+        AnyValue::Float64(number) => human(*number, unit_of(column)),
+        AnyValue::Int64(number) => number.to_string(),
+        other => crate::results::sink::csv::text(other),
+    }
+}
+
+/// The unit that a column's name ends in.
+pub fn unit_of(column: &str) -> Unit {
+    let units = [
+        Unit::TOKEN_RATE,
+        Unit::BANDWIDTH,
+        Unit::FLOP_RATE,
+        Unit::BYTE,
+        Unit::WATT,
+        Unit::DOLLAR,
+        Unit::SECOND,
+    ];
+    units.into_iter().find(|unit| column.ends_with(&unit.suffix())).unwrap_or(Unit::NONE)
+}
+
+/// Some columns of a frame as a table.
+pub fn frame(frame: &DataFrame, columns: &[String]) -> anyhow::Result<String> {
+    let mut rows = vec![Vec::new(); frame.height()];
+    for name in columns {
+        let column = frame.column(name)?;
+        for (row, cells) in rows.iter_mut().enumerate() {
+            cells.push(cell(name, &column.get(row)?));
+        }
+    }
+    Ok(table(columns, &rows))
+}
+
+/// A count with commas: `1,658,880`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// An estimated count: `1.7e9 +- 3e6`, or exactly.
+pub fn estimate((value, error): (f64, f64)) -> String {
+    if error == 0.0 && value < 1e15 {
+        count(crate::units::whole(value.round()))
+    } else {
+        format!("about {} +- {}", plain(value.round()), plain(error.ceil()))
+    }
+}

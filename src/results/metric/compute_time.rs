@@ -1,0 +1,31 @@
+//! `compute_time`: time of the model's own arithmetic on the busiest stage, by roofline.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Dtype};
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct ComputeTime;
+
+impl Metric for ComputeTime {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time of the model's own arithmetic on the busiest stage, by roofline [Williams09]"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.exposed(Account::Compute)?)
+    }
+}

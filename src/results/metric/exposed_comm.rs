@@ -1,0 +1,35 @@
+//! `exposed_comm`: time in which only communication goes on.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Direction, Dtype};
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct ExposedComm;
+
+impl Metric for ExposedComm {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn better(&self) -> Option<Direction> {
+        Some(Direction::Min)
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time in which only communication goes on: tp, ep, pp and dp together"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.exposed(Account::Tensor)? + outcome.exposed(Account::Expert)? + outcome.exposed(Account::Pipeline)? + outcome.exposed(Account::Data)?)
+    }
+}

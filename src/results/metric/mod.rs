@@ -1,0 +1,118 @@
+//! Metrics: what the table says of an evaluated point. A metric is a file and a line; its column, unit, direction and
+//! page section follow.
+
+use crate::column::{Direction, Dtype};
+use crate::engine::Report;
+use crate::registry::registry;
+use crate::system::System;
+use crate::units::{Unit, real};
+use crate::workload::program::Account;
+use crate::workload::{Footprint, Job, Training};
+
+/// What became of a point.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome<'a> {
+    /// What it ran.
+    pub job: &'a Job,
+    /// On what.
+    pub system: &'a System,
+    /// On how many NPUs.
+    pub npus: f64,
+    /// Its memory account, if it came as far as that.
+    pub footprint: Option<&'a Footprint>,
+    /// Its time, if it is feasible.
+    pub report: Option<&'a Report>,
+}
+
+impl Outcome<'_> {
+    /// The training step, if it is one.
+    #[must_use]
+    pub const fn training(&self) -> Option<&Training> {
+        match self.job {
+            Job::Training(training) => Some(training),
+            Job::Collective { .. } => None,
+        }
+    }
+
+    /// Exposed time of an account in seconds.
+    #[must_use]
+    pub fn exposed(&self, account: Account) -> Option<f64> {
+        Some(self.report?.exposed(account).as_seconds())
+    }
+
+    /// Model FLOPs of an NPU a second.
+    #[must_use]
+    pub fn model_rate(&self) -> Option<f64> {
+        let training = self.training()?;
+        let flops = training.model.flops_per_token(training.seq_len) * real(training.tokens());
+        Some(flops / self.report?.total.as_seconds() / self.npus)
+    }
+}
+
+/// Of which points a metric speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Of training steps.
+    Training,
+    /// Of single collectives.
+    Collective,
+    /// Of both.
+    Both,
+    /// Of each dimension of both, as `dimK_<name>`.
+    Dimension(&'static str),
+}
+
+/// One column of results, or one for each dimension.
+pub trait Metric {
+    /// Its unit.
+    fn unit(&self) -> Unit;
+    /// What it holds.
+    fn dtype(&self) -> Dtype;
+    /// Which way is better, if one is.
+    fn better(&self) -> Option<Direction> {
+        None
+    }
+    /// Of which points it speaks.
+    fn scope(&self) -> Scope;
+    /// What it means, with its source.
+    fn meaning(&self) -> &'static str;
+    /// Its value in base units; of a text the number of the dimension that it names. None where there is none.
+    fn value(&self, outcome: &Outcome<'_>, dim: usize) -> Option<f64>;
+}
+
+registry! {
+    /// What the table says of an evaluated point.
+    pub enum MetricPart: Metric {
+        iteration_time::IterationTime,
+        finish_time::FinishTime,
+        throughput::Throughput,
+        npu_throughput::NpuThroughput,
+        mfu::Mfu,
+        npu_rate::NpuRate,
+        compute_time::ComputeTime,
+        recompute_time::RecomputeTime,
+        exposed_tp::ExposedTp,
+        exposed_ep::ExposedEp,
+        exposed_pp::ExposedPp,
+        exposed_dp::ExposedDp,
+        exposed_comm::ExposedComm,
+        dp_busy::DpBusy,
+        bubble::Bubble,
+        optimizer_time::OptimizerTime,
+        offload_time::OffloadTime,
+        num_microbatches::NumMicrobatches,
+        parameters::Parameters,
+        peak_memory::PeakMemory,
+        memory_margin::MemoryMargin,
+        weights::Weights,
+        gradients::Gradients,
+        optimizer::Optimizer,
+        activations::Activations,
+        temporary::Temporary,
+        offloaded::Offloaded,
+        fullest_stage::FullestStage,
+        busiest_dim::BusiestDim,
+        dim_sent::DimSent,
+        dim_wire::DimWire,
+    }
+}

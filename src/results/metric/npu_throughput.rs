@@ -1,0 +1,34 @@
+//! `npu_throughput`: throughput over NPUs.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Direction, Dtype};
+use crate::units::{Unit, real};
+
+/// See the module.
+pub struct NpuThroughput;
+
+impl Metric for NpuThroughput {
+    fn unit(&self) -> Unit {
+        Unit::TOKEN_RATE
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn better(&self) -> Option<Direction> {
+        Some(Direction::Max)
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "throughput over NPUs"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(real(outcome.training()?.tokens()) / outcome.report?.total.as_seconds() / outcome.npus)
+    }
+}

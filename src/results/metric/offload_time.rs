@@ -1,0 +1,31 @@
+//! `offload_time`: time in which only states move between memories.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Dtype};
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct OffloadTime;
+
+impl Metric for OffloadTime {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time in which only states move between memories [Ren21]"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.exposed(Account::Offload)?)
+    }
+}

@@ -1,0 +1,30 @@
+//! `offloaded`: states of the fullest NPU that live in a tier beyond its local memory.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Dtype};
+use crate::units::Unit;
+
+/// See the module.
+pub struct Offloaded;
+
+impl Metric for Offloaded {
+    fn unit(&self) -> Unit {
+        Unit::BYTE
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "states of the fullest NPU that live in a tier beyond its local memory"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.footprint?.offloaded.as_real())
+    }
+}

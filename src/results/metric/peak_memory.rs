@@ -1,0 +1,34 @@
+//! `peak_memory`: local memory that the fullest NPU holds at the peak of a step.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Direction, Dtype};
+use crate::units::Unit;
+
+/// See the module.
+pub struct PeakMemory;
+
+impl Metric for PeakMemory {
+    fn unit(&self) -> Unit {
+        Unit::BYTE
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn better(&self) -> Option<Direction> {
+        Some(Direction::Min)
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "local memory that the fullest NPU holds at the peak of a step"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.footprint?.total().as_real())
+    }
+}

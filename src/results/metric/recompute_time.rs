@@ -1,0 +1,31 @@
+//! `recompute_time`: time of arithmetic done again in the backward pass.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Dtype};
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct RecomputeTime;
+
+impl Metric for RecomputeTime {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time of arithmetic done again in the backward pass"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.exposed(Account::Recompute)?)
+    }
+}

@@ -1,0 +1,30 @@
+//! `temporary`: what lives for a moment on the fullest NPU.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::{Dtype};
+use crate::units::Unit;
+
+/// See the module.
+pub struct Temporary;
+
+impl Metric for Temporary {
+    fn unit(&self) -> Unit {
+        Unit::BYTE
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "what lives for a moment on the fullest NPU: a layer computed again, logits, gathered layers"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(outcome.footprint?.temporary.as_real())
+    }
+}

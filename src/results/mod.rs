@@ -1,0 +1,17 @@
+//! The record: rows in, files out.
+
+pub mod folder;
+pub mod front;
+pub mod metric;
+pub mod segment;
+pub mod sink;
+pub mod status;
+pub mod store;
+pub mod summary;
+pub mod table;
+
+pub use metric::{MetricPart, Outcome};
+pub use segment::Segment;
+pub use status::Status;
+pub use store::{Store, StoreError};
+pub use table::{Table, TableColumn};

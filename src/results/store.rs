@@ -1,0 +1,273 @@
+//! The folder of a sweep's results: a lock, segments that appear whole or not at all, what was there earlier.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{DataFrame, ParquetReader, PolarsError, SerReader};
+use thiserror::Error;
+
+use super::segment::Segment;
+use super::sink::{Footer, Format};
+
+/// Version of the layout of a folder and of its segments; goes up when an older program could not read them.
+pub const FORMAT_VERSION: u32 = 1;
+/// The footer's key of a sweep's identity.
+pub const IDENTITY_KEY: &str = "starsweep.identity";
+/// The footer's key of the physics version.
+pub const PHYSICS_KEY: &str = "starsweep.physics_version";
+
+/// The world failed.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// A file or folder could not be read or written.
+    #[error("cannot {action} `{}`", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Another run is at work in the folder.
+    #[error("another run is at work in `{}`", .0.display())]
+    Locked(PathBuf),
+    /// The folder holds no results.
+    #[error("`{}` holds no results of a sweep", .0.display())]
+    NoResults(PathBuf),
+    /// The folder has something else in it.
+    #[error("`{}` is not a folder of results, and is not empty", .0.display())]
+    NotOurs(PathBuf),
+    /// A table could not be read or written.
+    #[error("cannot read or write a table")]
+    Table(#[from] PolarsError),
+    /// A stream could not be written.
+    #[error("cannot write")]
+    Stream(#[from] io::Error),
+    /// A CSV file could not be written.
+    #[error("cannot write a CSV file")]
+    Csv(#[from] csv::Error),
+}
+
+/// Attaches what was tried to an error of the disk.
+pub fn at<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| StoreError::File { action, path: path.to_owned(), source }
+}
+
+/// A folder of results that this process alone writes.
+#[derive(Debug)]
+pub struct Store {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Identity of what is written into it.
+    pub identity: String,
+    /// What every segment's footer says.
+    footer: Vec<(String, String)>,
+    /// Held as long as the store.
+    _lock: File,
+}
+
+/// What a store found when it was opened.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Segments of this sweep that are whole.
+    pub whole: Vec<Segment>,
+    /// The identity of another sweep whose points were put aside.
+    pub moved: Option<String>,
+    /// Whether points of this sweep were taken back from where they had been put aside.
+    pub restored: bool,
+    /// Files that were damaged and were put aside.
+    pub damaged: usize,
+}
+
+impl Store {
+    /// Opens a folder for a sweep, puts aside what belongs to another, and says which segments are whole.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or locked, or is somebody else's.
+    pub fn open(folder: &Path, identity: &str, physics: u32, fresh: bool) -> Result<(Self, Found), StoreError> {
+        if folder.is_dir() && !is_results(folder)? && !is_empty(folder)? {
+            return Err(StoreError::NotOurs(folder.to_owned()));
+        }
+        let points = folder.join("points");
+        fs::create_dir_all(&points).map_err(at("make", &points))?;
+        let path = folder.join(".lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(at("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(folder.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
+        }
+        let footer = vec![
+            (IDENTITY_KEY.to_owned(), identity.to_owned()),
+            (PHYSICS_KEY.to_owned(), physics.to_string()),
+            ("starsweep.format_version".to_owned(), FORMAT_VERSION.to_string()),
+        ];
+        let store = Self { folder: folder.to_owned(), identity: identity.to_owned(), footer, _lock: lock };
+        let found = store.settle(fresh)?;
+        Ok((store, found))
+    }
+
+    /// Puts the folder in order.
+    fn settle(&self, fresh: bool) -> Result<Found, StoreError> {
+        let mut found = Found::default();
+        self.remove_torn()?;
+        let (mut mine, mut others, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+        for path in files(&self.points())? {
+            match footer_of(&path) {
+                Some(identity) if identity == self.identity && !fresh => mine.push(path),
+                Some(identity) => others.push((path, identity)),
+                None => damaged.push(path),
+            }
+        }
+        found.damaged = damaged.len();
+        for path in damaged {
+            self.put_aside(&path, "damaged")?;
+        }
+        if let Some((_, identity)) = others.first() {
+            found.moved = Some(identity.clone());
+            for name in ["sweep.yaml", "pareto.parquet", "pareto.csv", "points.csv", "manifest.json"] {
+                let path = self.folder.join(name);
+                if path.exists() {
+                    self.put_aside(&path, identity)?;
+                }
+            }
+        }
+        for (path, identity) in &others {
+            self.put_aside(path, identity)?;
+        }
+        if !fresh {
+            found.restored = self.take_back(&mut mine)?;
+        }
+        found.whole = mine.iter().filter_map(|path| Segment::from_file_name(path.file_name()?.to_str()?)).collect();
+        found.whole.sort_unstable();
+        Ok(found)
+    }
+
+    /// Where segments are.
+    #[must_use]
+    pub fn points(&self) -> PathBuf {
+        self.folder.join("points")
+    }
+
+    /// Moves a file into `earlier/<identity>/`, beside what is there: nothing is ever overwritten.
+    fn put_aside(&self, path: &Path, identity: &str) -> Result<(), StoreError> {
+        let in_points = path.parent() == Some(&self.points());
+        let folder = self.folder.join("earlier").join(identity);
+        let folder = if in_points { folder.join("points") } else { folder };
+        fs::create_dir_all(&folder).map_err(at("make", &folder))?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut target = folder.join(&name);
+        let mut k = 1;
+        while target.exists() {
+            k += 1;
+            target = folder.join(format!("{name}.{k}"));
+        }
+        fs::rename(path, &target).map_err(at("move", path))
+    }
+
+    /// Takes back the segments of this sweep that had been put aside when it was edited.
+    fn take_back(&self, mine: &mut Vec<PathBuf>) -> Result<bool, StoreError> {
+        let folder = self.folder.join("earlier").join(&self.identity).join("points");
+        if !folder.is_dir() {
+            return Ok(false);
+        }
+        let mut any = false;
+        for path in files(&folder)? {
+            let Some(name) = path.file_name() else { continue };
+            let target = self.points().join(name);
+            let ours = footer_of(&path).is_some_and(|identity| identity == self.identity);
+            if ours && !target.exists() {
+                fs::rename(&path, &target).map_err(at("move", &path))?;
+                mine.push(target);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Removes files that were being written when a run ended.
+    fn remove_torn(&self) -> Result<(), StoreError> {
+        for entry in fs::read_dir(&self.folder).map_err(at("read", &self.folder))? {
+            let path = entry.map_err(at("read", &self.folder))?.path();
+            let torn = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".writing-"));
+            if torn {
+                fs::remove_file(&path).map_err(at("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a segment: beside its place, synced, renamed. It is there whole, or not at all.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn write_segment(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
+        let path = self.points().join(segment.file_name());
+        self.write_file(&path, |out| Format::Parquet.part().write(frame, &self.footer, out))
+    }
+
+    /// Writes a file beside its place, synced, and renames it.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn write_file(&self, path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = self.folder.join(format!(".writing-{name}"));
+        let file = File::create(&beside).map_err(at("write", &beside))?;
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(|error| at("write", &beside)(error.into_error()))?;
+        file.sync_all().map_err(at("sync", &beside))?;
+        fs::rename(&beside, path).map_err(at("rename", &beside))?;
+        if let Some(folder) = path.parent() {
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(at("sync", folder))?;
+        }
+        Ok(())
+    }
+
+    /// What every segment's footer says.
+    #[must_use]
+    pub fn footer(&self) -> &Footer {
+        &self.footer
+    }
+}
+
+/// Segment files of a folder, in order.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at("read", folder))? {
+        let path = entry.map_err(at("read", folder))?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if Segment::from_file_name(&name).is_some() {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// The identity in a segment's footer; none if the file is damaged.
+fn footer_of(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let mut reader = ParquetReader::new(file);
+    let metadata = reader.get_metadata().ok()?;
+    let pairs = metadata.key_value_metadata.as_ref()?;
+    pairs.iter().find(|pair| pair.key == IDENTITY_KEY).and_then(|pair| pair.value.clone())
+}
+
+/// Whether a folder looks like one of ours.
+fn is_results(folder: &Path) -> Result<bool, StoreError> {
+    let lock = folder.join(".lock");
+    let points = folder.join("points");
+    Ok(lock.try_exists().map_err(at("read", &lock))? && points.is_dir())
+}
+
+fn is_empty(folder: &Path) -> Result<bool, StoreError> {
+    Ok(fs::read_dir(folder).map_err(at("read", folder))?.next().is_none())
+}

@@ -1,0 +1,48 @@
+//! One point: check, place, build, evaluate. Neighbouring points that run the same job share its program.
+
+use crate::engine::{self, Report};
+use crate::sweep::{Inputs, point};
+use crate::system::System;
+use crate::workload::{self, Footprint, Infeasible, Job, Placement, Program};
+
+/// A feasible point's accounts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evaluation {
+    /// Memory.
+    pub footprint: Footprint,
+    /// Time.
+    pub report: Report,
+}
+
+/// Evaluates points one after the other, and keeps what the next may use again.
+#[derive(Debug, Default)]
+pub struct Evaluator {
+    program: Program,
+    built: Option<Job>,
+}
+
+impl Evaluator {
+    /// Evaluates the point of some inputs.
+    ///
+    /// # Errors
+    /// Why the point cannot exist.
+    pub fn evaluate(&mut self, job: &Job, system: &System) -> Result<Evaluation, Infeasible> {
+        let footprint = workload::check(job, system)?;
+        let placement: Placement = workload::place(job, &system.network)?;
+        if self.built.as_ref() != Some(job) {
+            // Forgotten while it is written: a panic leaves no half of a program behind.
+            self.built = None;
+            workload::build(job, &mut self.program);
+            self.built = Some(*job);
+        }
+        let report = engine::evaluate(&self.program, &placement, system)
+            .map_err(|infeasible| Infeasible { footprint: Some(footprint), ..infeasible })?;
+        Ok(Evaluation { footprint, report })
+    }
+
+    /// The job and the system of some inputs.
+    #[must_use]
+    pub fn question(inputs: &Inputs) -> (Job, System) {
+        (point::job(inputs), point::system(inputs))
+    }
+}

@@ -1,0 +1,133 @@
+//! The crew: points over threads, from a resolved sweep to a folder of results.
+
+pub mod evaluate;
+pub mod layout;
+pub mod preview;
+pub mod progress;
+pub mod worker;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use thiserror::Error;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::engine::PHYSICS_VERSION;
+use crate::results::folder::Folder;
+use crate::results::segment::{self, Segment};
+use crate::results::store::{FORMAT_VERSION, Found, Store, StoreError};
+use crate::results::summary::{Ask, Summary};
+use crate::sweep::Sweep;
+pub use layout::{Layout, vocabulary};
+pub use progress::Progress;
+use worker::Worker;
+
+/// How a sweep is to be run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The folder of results.
+    pub folder: PathBuf,
+    /// Threads.
+    pub threads: usize,
+    /// Whether points that are there are put aside and done again.
+    pub fresh: bool,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Done {
+    /// What was there before.
+    pub found: Found,
+    /// How many segments were done, and how many there are.
+    pub segments: (u64, u64),
+    /// How many segments were being done when the run was stopped; none if it was not.
+    pub dropped: Option<u64>,
+    /// How many points hit a mistake of ours.
+    pub errors: u64,
+}
+
+/// Why a run could not be.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The world failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Threads could not be had.
+    #[error("cannot start threads")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
+}
+
+/// The identity of a sweep's results: of the question, of the physics, and of the segments' length.
+#[must_use]
+pub fn identity(sweep: &Sweep) -> String {
+    let text = format!("{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {}", sweep.identity, segment::CLOSED_FORM);
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+/// Runs a sweep: does the segments that are missing, each whole or not at all.
+///
+/// # Errors
+/// If the disk fails, or another run is at work in the folder.
+pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool) -> Result<(Store, Done), RunError> {
+    let (store, found) = Store::open(&order.folder, &identity(sweep), PHYSICS_VERSION, order.fresh)?;
+    let layout = Layout::of(sweep);
+    let all = Segment::of(sweep.space.len(), segment::CLOSED_FORM);
+    let missing: Vec<Segment> = all.filter(|segment| found.whole.binary_search(segment).is_err()).collect();
+    let segments = sweep.space.len().div_ceil(segment::CLOSED_FORM);
+    progress.start(sweep.space.len(), missing.iter().map(|segment| segment.end - segment.start).sum());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build()?;
+    let outcome = pool.install(|| {
+        missing.par_iter().with_max_len(1).try_for_each_init(
+            || Worker::new(sweep, &layout),
+            |worker, &segment| {
+                if stop.load(Ordering::Relaxed) || !worker.evaluate(segment, progress, stop) {
+                    return Ok(());
+                }
+                store.write_segment(segment, &mut worker.frame()?)?;
+                progress.segment_done();
+                Ok::<(), StoreError>(())
+            },
+        )
+    });
+    outcome?;
+    let done = progress.segments();
+    let stopped = stop.load(Ordering::Relaxed) && done < missing.len() as u64;
+    let dropped = stopped.then(|| progress.dropped());
+    Ok((store, Done { found, segments: (done, segments), dropped, errors: progress.errors() }))
+}
+
+/// What a finished folder is asked.
+#[must_use]
+pub fn ask(sweep: &Sweep) -> Ask {
+    Ask { compare: sweep.decide.compare.clone(), objectives: sweep.decide.objectives.clone() }
+}
+
+/// Reads a folder and writes what is made of all points: the front, as Parquet and CSV, and the frozen sweep.
+///
+/// # Errors
+/// If the disk fails.
+pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreError> {
+    use crate::results::sink::Format;
+    let folder = Folder::open(&store.folder)?;
+    let summary = Summary::of(&folder, &ask(sweep))?;
+    let places: Vec<_> = summary.front.iter().map(|member| member.place).collect();
+    let mut front = folder.rows(&places)?;
+    for format in Format::ALL {
+        let path = store.folder.join(format!("pareto.{}", format.name()));
+        store.write_file(&path, |out| format.part().write(&mut front, store.footer(), out))?;
+    }
+    let path = store.folder.join("sweep.yaml");
+    store.write_file(&path, |out| {
+        writeln!(out, "# starsweep {}, identity {}", env!("CARGO_PKG_VERSION"), store.identity)?;
+        Ok(out.write_all(sweep.frozen.as_bytes())?)
+    })?;
+    Ok((folder, summary))
+}
+
+/// Where the results of a sweep go if nobody says otherwise: `results/<name>/`.
+#[must_use]
+pub fn default_folder(sweep: &Sweep, file: &Path) -> PathBuf {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    Path::new("results").join(sweep.name.clone().or(stem).unwrap_or_else(|| "sweep".to_owned()))
+}

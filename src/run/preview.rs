@@ -1,0 +1,106 @@
+//! The preview: what a sweep is before anything is evaluated: how many points, what each rule removes, what cannot exist.
+
+use crate::sweep::{Removal, Remover, Sweep, point};
+use crate::workload::{Reason, check};
+
+/// The largest product that is counted number by number.
+pub const COUNTED: u64 = 10_000_000;
+/// How many numbers stand for a larger one.
+pub const SAMPLE: u64 = 200_000;
+/// How many points are checked for whether they can exist.
+pub const CHECKED: u64 = 200_000;
+
+/// What a sweep is before anything is evaluated.
+#[derive(Debug, Clone, Default)]
+pub struct Preview {
+    /// Numbers of the product.
+    pub raw: u64,
+    /// Numbers looked at: all, or a sample.
+    pub looked_at: u64,
+    /// What each remover takes of those looked at, in the order in which they are counted.
+    pub removed: Vec<(String, u64)>,
+    /// What is left of those looked at.
+    pub left: u64,
+    /// How many of what is left were checked, and why how many of them cannot exist.
+    pub checked: u64,
+    /// See `checked`.
+    pub infeasible: Vec<(Reason, u64)>,
+    /// CPU seconds that a check and an evaluation took a point, measured on those checked.
+    pub seconds_a_point: f64,
+}
+
+impl Preview {
+    /// Whether counts are exact.
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        self.looked_at == self.raw
+    }
+
+    /// A count of those looked at as an estimate for the whole, with its standard error.
+    ///
+    /// ```text
+    /// N k / n  +-  N sqrt(p (1 - p) / n),  p = k / n
+    /// ```
+    #[must_use]
+    pub fn estimate(&self, count: u64) -> (f64, f64) {
+        use crate::units::real;
+        let (raw, looked_at) = (real(self.raw), real(self.looked_at.max(1)));
+        let share = real(count) / looked_at;
+        let error = if self.is_exact() { 0.0 } else { raw * (share * (1.0 - share) / looked_at).sqrt() };
+        (raw * share, error)
+    }
+}
+
+/// Looks at a sweep without evaluating it: every number of its product up to ten million, beyond a sample.
+///
+/// The sample is every k-th number with an odd part mixed in, so that no axis falls in step with it; it is the same each time.
+#[must_use]
+pub fn preview(sweep: &Sweep) -> Preview {
+    let raw = sweep.space.len();
+    let looked_at = if raw <= COUNTED { raw } else { SAMPLE };
+    let mut counts = vec![0_u64; Removal::ALL.len() + sweep.space.filters.len()];
+    let mut found = Preview { raw, looked_at, ..Preview::default() };
+    let mut infeasible = vec![0_u64; Reason::ALL.len()];
+    let every = (raw / CHECKED.min(raw.max(1))).max(1);
+    let started = std::time::Instant::now();
+    let mut consider = |number: u64, inputs: &crate::sweep::Inputs| match sweep.space.remover(inputs) {
+        Some(Remover::Rule(removal)) => counts[removal as usize] += 1,
+        Some(Remover::Filter(k)) => counts[Removal::ALL.len() + k] += 1,
+        None => {
+            found.left += 1;
+            if (raw > COUNTED || number % every < 2 || raw <= COUNTED) && found.checked < CHECKED {
+                found.checked += 1;
+                if let Err(refused) = check(&point::job(inputs), &point::system(inputs)) {
+                    infeasible[refused.reason as usize] += 1;
+                }
+            }
+        }
+    };
+    if raw <= COUNTED {
+        let mut cursor = sweep.space.cursor(0);
+        for number in 0..raw {
+            consider(number, &cursor.inputs);
+            cursor.step();
+        }
+    } else {
+        for number in sample(raw) {
+            consider(number, &sweep.space.cursor(number).inputs);
+        }
+    }
+    found.seconds_a_point = started.elapsed().as_secs_f64() / crate::units::real(looked_at.max(1));
+    let filters = sweep.space.filters.iter().map(|filter| filter.name.clone());
+    let (first, last) = Removal::ALL.split_at(3);
+    let name = |removal: &Removal| (removal.name().to_owned(), counts[*removal as usize]);
+    found.removed.extend(first.iter().map(name));
+    found.removed.extend(filters.zip(counts[Removal::ALL.len()..].iter().copied()));
+    found.removed.extend(last.iter().map(name));
+    found.removed.retain(|removed| removed.1 > 0);
+    found.infeasible = Reason::ALL.iter().map(|&reason| (reason, infeasible[reason as usize])).filter(|count| count.1 > 0).collect();
+    found
+}
+
+/// The same sample each time: a number in each of as many equal parts of the product.
+fn sample(raw: u64) -> impl Iterator<Item = u64> {
+    let part = raw / SAMPLE;
+    (0..SAMPLE).map(move |k| k * part + xxhash_rust::xxh3::xxh3_64(&k.to_le_bytes()) % part)
+}

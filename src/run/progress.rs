@@ -1,0 +1,93 @@
+//! Progress: counts that workers add to and one observer reads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What has been done so far. Workers add to it every thousand points, not at every one.
+#[derive(Debug, Default)]
+pub struct Progress {
+    total: AtomicU64,
+    to_do: AtomicU64,
+    passed: AtomicU64,
+    feasible: AtomicU64,
+    infeasible: AtomicU64,
+    segments: AtomicU64,
+    open: AtomicU64,
+    errors: AtomicU64,
+    best: Mutex<Option<f64>>,
+}
+
+/// Counts at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Snapshot {
+    /// Numbers of the whole product.
+    pub total: u64,
+    /// Numbers that this run has to pass.
+    pub to_do: u64,
+    /// Numbers that it has passed.
+    pub passed: u64,
+    /// Feasible points found.
+    pub feasible: u64,
+    /// Other points found.
+    pub infeasible: u64,
+    /// The shortest time found, in seconds.
+    pub best: Option<f64>,
+}
+
+impl Progress {
+    pub(super) fn start(&self, total: u64, to_do: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        self.to_do.store(to_do, Ordering::Relaxed);
+    }
+
+    pub(super) fn add(&self, passed: u64, feasible: u64, infeasible: u64) {
+        self.passed.fetch_add(passed, Ordering::Relaxed);
+        self.feasible.fetch_add(feasible, Ordering::Relaxed);
+        self.infeasible.fetch_add(infeasible, Ordering::Relaxed);
+    }
+
+    pub(super) fn best(&self, seconds: f64) {
+        if let Ok(mut best) = self.best.lock()
+            && best.is_none_or(|best| seconds < best)
+        {
+            *best = Some(seconds);
+        }
+    }
+
+    pub(super) fn open(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn segment_done(&self) {
+        self.segments.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn error(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn segments(&self) -> u64 {
+        self.segments.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.open.load(Ordering::Relaxed) - self.segments()
+    }
+
+    pub(super) fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    /// The counts as they are now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            total: self.total.load(Ordering::Relaxed),
+            to_do: self.to_do.load(Ordering::Relaxed),
+            passed: self.passed.load(Ordering::Relaxed),
+            feasible: self.feasible.load(Ordering::Relaxed),
+            infeasible: self.infeasible.load(Ordering::Relaxed),
+            best: self.best.lock().ok().and_then(|best| *best),
+        }
+    }
+}

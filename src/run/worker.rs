@@ -1,0 +1,213 @@
+//! A worker: evaluates one segment at a time into a table of its own, in the order of the points' numbers.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use polars::prelude::DataFrame;
+
+use super::evaluate::{Evaluation, Evaluator};
+use super::layout::{Layout, Origin, single_metrics};
+use super::progress::Progress;
+use crate::results::metric::{MetricPart, Outcome};
+use crate::results::store::StoreError;
+use crate::results::{Segment, Status, Table};
+use crate::sweep::column::{From, shape_key};
+use crate::sweep::key::{DIM_NAMES_FROM, Id};
+use crate::sweep::scope::After;
+use crate::sweep::{Inputs, Sweep, point};
+use crate::system::System;
+use crate::units::{index, real, whole};
+use crate::workload::{Footprint, Infeasible, Job, Reason};
+
+/// How many points pass between two looks at whether to stop, and two reports of progress.
+const BREATH: u64 = 1024;
+
+/// A thread's tools.
+#[derive(Debug)]
+pub struct Worker<'a> {
+    sweep: &'a Sweep,
+    layout: &'a Layout,
+    evaluator: Evaluator,
+    table: Table,
+    /// The single metrics of the current point, NaN where there is none.
+    metrics: Vec<f64>,
+    parts: Vec<MetricPart>,
+    /// The places of `status` texts, of shapes' texts by what they are made of.
+    shapes: HashMap<Vec<(u64, u64)>, f64>,
+    /// Whether derived values, or requirements, are to be worked out.
+    judges: bool,
+}
+
+/// What a row says of a point besides its inputs.
+struct Verdict {
+    status: Status,
+    reason: f64,
+    demand: f64,
+    bound: f64,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker for a sweep.
+    #[must_use]
+    pub fn new(sweep: &'a Sweep, layout: &'a Layout) -> Self {
+        let parts: Vec<MetricPart> = single_metrics().collect();
+        Self {
+            sweep,
+            layout,
+            evaluator: Evaluator::default(),
+            table: Table::new(layout.columns.clone(), point::ID_LEN, 0),
+            metrics: vec![f64::NAN; parts.len()],
+            parts,
+            shapes: HashMap::new(),
+            judges: !sweep.require.is_empty() || !sweep.derived.is_empty(),
+        }
+    }
+
+    /// Evaluates a segment; false if it was told to stop before the end.
+    pub fn evaluate(&mut self, segment: Segment, progress: &Progress, stop: &AtomicBool) -> bool {
+        progress.open();
+        self.table.clear();
+        self.shapes.clear();
+        let sweep = self.sweep;
+        let mut cursor = sweep.space.cursor(segment.start);
+        let (mut reported, mut feasible, mut rows) = (segment.start, 0, 0);
+        let mut best = f64::INFINITY;
+        while let Some(number) = cursor.next_point(segment.end) {
+            let seconds = self.row(&cursor.inputs, progress);
+            if !seconds.is_nan() {
+                feasible += 1;
+                best = best.min(seconds);
+            }
+            rows += 1;
+            if rows >= BREATH {
+                progress.add(number - reported, feasible, rows - feasible);
+                (reported, feasible, rows) = (number, 0, 0);
+                if stop.load(Ordering::Relaxed) {
+                    return false;
+                }
+            }
+            cursor.step();
+        }
+        progress.add(segment.end - reported, feasible, rows - feasible);
+        if best.is_finite() {
+            progress.best(best);
+        }
+        true
+    }
+
+    /// The rows of the last segment.
+    ///
+    /// # Errors
+    /// Never with rows that are complete; polars says otherwise.
+    pub fn frame(&self) -> Result<DataFrame, StoreError> {
+        Ok(self.table.frame()?)
+    }
+
+    /// Adds the row of a point; its time in seconds if it is feasible, else NaN.
+    fn row(&mut self, inputs: &Inputs, progress: &Progress) -> f64 {
+        let (job, system) = Evaluator::question(inputs);
+        let evaluator = &mut self.evaluator;
+        let result = catch_unwind(AssertUnwindSafe(|| evaluator.evaluate(&job, &system)));
+        let (verdict, footprint, evaluation) = match &result {
+            Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
+            Ok(Err(infeasible)) => (refused(infeasible), infeasible.footprint.as_ref(), None),
+            Err(panic) => {
+                progress.error();
+                (self.broken(panic.as_ref()), None, None)
+            }
+        };
+        self.write(inputs, (&job, &system), footprint, evaluation, verdict)
+    }
+
+    /// Writes the row.
+    fn write(
+        &mut self,
+        inputs: &Inputs,
+        (job, system): (&Job, &System),
+        footprint: Option<&Footprint>,
+        evaluation: Option<&Evaluation>,
+        mut verdict: Verdict,
+    ) -> f64 {
+        let report = evaluation.map(|evaluation| &evaluation.report);
+        let outcome = Outcome { job, system, npus: inputs.key(Id::Npus), footprint, report };
+        if self.judges {
+            for (value, part) in self.metrics.iter_mut().zip(&self.parts) {
+                *value = part.part().value(&outcome, 0).unwrap_or(f64::NAN);
+            }
+        }
+        let after = After { inputs, derived: &self.sweep.space.derived, metrics: &self.metrics };
+        if verdict.status == Status::Feasible
+            && let Some(k) = self.sweep.require.iter().position(|rule| !rule.expression.is_true(&after))
+        {
+            verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
+        }
+        self.table.push_id(&point::id_text(point::id(inputs)));
+        for (column, origin) in self.layout.origins.iter().enumerate() {
+            let value = match *origin {
+                Origin::Status => real(verdict.status as u64),
+                Origin::Reason => verdict.reason,
+                Origin::Demand => verdict.demand,
+                Origin::Bound => verdict.bound,
+                Origin::Input(k) => {
+                    let input = &self.sweep.columns[k];
+                    match input.from {
+                        From::Shape => shape(&mut self.shapes, &mut self.table, column, inputs, system),
+                        // The first word is `none`.
+                        From::Tier(_) => input.number(inputs) + 1.0,
+                        _ => input.number(inputs),
+                    }
+                }
+                Origin::Metric(metric, dim) if dim == 0 || dim < inputs.dim_count() => {
+                    let value = metric.part().value(&outcome, dim).unwrap_or(f64::NAN);
+                    if metric == MetricPart::BusiestDim && !value.is_nan() {
+                        inputs.get(DIM_NAMES_FROM + index(whole(value)))
+                    } else {
+                        value
+                    }
+                }
+                Origin::Metric(..) => f64::NAN,
+                Origin::Derived(k) => finite(self.sweep.space.derived[k].expression.evaluate(&after)),
+            };
+            self.table.push(column, value);
+        }
+        match report {
+            Some(report) if verdict.status == Status::Feasible => report.total.as_seconds(),
+            _ => f64::NAN,
+        }
+    }
+
+    /// The verdict on a point that hit a mistake of ours.
+    fn broken(&mut self, panic: &(dyn std::any::Any + Send)) -> Verdict {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a mistake without a message");
+        let column = self.layout.origins.iter().position(|&origin| origin == Origin::Reason).unwrap_or(0);
+        let reason = self.table.word(column, text);
+        Verdict { status: Status::Error, reason, demand: f64::NAN, bound: f64::NAN }
+    }
+}
+
+/// What is no number becomes nothing: readers do not agree on it.
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { f64::NAN }
+}
+
+fn feasible() -> Verdict {
+    Verdict { status: Status::Feasible, reason: f64::NAN, demand: f64::NAN, bound: f64::NAN }
+}
+
+fn refused(infeasible: &Infeasible) -> Verdict {
+    let place = Reason::ALL.iter().position(|&reason| reason == infeasible.reason).unwrap_or(0);
+    Verdict {
+        status: Status::Infeasible,
+        reason: real(place as u64),
+        demand: finite(infeasible.demand),
+        bound: finite(infeasible.bound),
+    }
+}
+
+/// The number of the text of a network's shape.
+fn shape(shapes: &mut HashMap<Vec<(u64, u64)>, f64>, table: &mut Table, column: usize, inputs: &Inputs, system: &System) -> f64 {
+    let key: Vec<(u64, u64)> = shape_key(inputs).map(|(block, size)| (block.to_bits(), size.to_bits())).collect();
+    *shapes.entry(key).or_insert_with(|| table.word(column, &system.network.shape()))
+}
