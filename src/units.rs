@@ -560,7 +560,8 @@ impl Quantity {
         let (factor, unit) = parse_unit(rest.trim())?;
         // Divide by the whole inverse of a small factor: `500 ns` is then 500 / 1e9, the nearest double.
         let scaled = if factor < 1.0 { value / (1.0 / factor).round() } else { value * factor };
-        let scaled = if factor < 1.0 && (factor * (1.0 / factor).round() - 1.0).abs() > 1e-12 { value * factor } else { scaled };
+        let scaled =
+            if factor < 1.0 && (factor * (1.0 / factor).round() - 1.0).abs() > 1e-12 { value * factor } else { scaled };
         if scaled.is_finite() { Ok(Self { value: scaled, unit }) } else { Err(QuantityError::NotFinite) }
     }
 }
@@ -666,7 +667,15 @@ pub fn plain(value: f64) -> String {
     if size >= 1e15 || size < 1e-4 {
         return format!("{value:.3e}");
     }
-    let decimals = if size >= 1000.0 { 0 } else if size >= 100.0 { 1 } else if size >= 10.0 { 2 } else { 3 + usize::from(size < 1.0) };
+    let decimals = if size >= 1000.0 {
+        0
+    } else if size >= 100.0 {
+        1
+    } else if size >= 10.0 {
+        2
+    } else {
+        3 + usize::from(size < 1.0)
+    };
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -22,7 +22,8 @@ pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     let Some(what) = &args.what else {
         let mut rows: Vec<Vec<String>> =
             kinds.iter().map(|kind| vec![format!("{}s", kind.name), kind.presets.len().to_string()]).collect();
-        let counts = [Topology::ALL.len(), Algorithm::ALL.len(), Strategy::ALL.len(), MetricPart::ALL.len(), KEYS.len()];
+        let counts =
+            [Topology::ALL.len(), Algorithm::ALL.len(), Strategy::ALL.len(), MetricPart::ALL.len(), KEYS.len()];
         rows.extend(PARTS.iter().zip(counts).map(|(name, count)| vec![(*name).to_owned(), count.to_string()]));
         anstream::println!("{}", render::table(&["list".into(), "entries".into()], &rows));
         return Ok(Exit::Complete);
@@ -32,10 +33,19 @@ pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Complete);
     }
     let rows: Vec<Vec<String>> = match what.as_str() {
-        "topologies" => Topology::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
-        "algorithms" => Algorithm::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
-        "strategies" => Strategy::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect(),
-        "metrics" => MetricPart::ALL.iter().map(|&part| vec![metric_column(part, 0).name, part.part().meaning().into()]).collect(),
+        "topologies" => {
+            Topology::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
+        }
+        "algorithms" => {
+            Algorithm::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
+        }
+        "strategies" => {
+            Strategy::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
+        }
+        "metrics" => MetricPart::ALL
+            .iter()
+            .map(|&part| vec![metric_column(part, 0).name, part.part().meaning().into()])
+            .collect(),
         "keys" => KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect(),
         _ => {
             let names: Vec<String> = kinds.iter().map(|kind| format!("{}s", kind.name)).collect();

@@ -77,7 +77,11 @@ impl Meter {
 
 /// Counts, speed, time left and the best so far in one line.
 fn line(now: &Snapshot, rate: f64) -> String {
-    let left = if rate > 0.0 { human(real(now.to_do.saturating_sub(now.passed)) / rate, Unit::SECOND) } else { "?".to_owned() };
+    let left = if rate > 0.0 {
+        human(real(now.to_do.saturating_sub(now.passed)) / rate, Unit::SECOND)
+    } else {
+        "?".to_owned()
+    };
     let best = now.best.map(|best| format!("  best {}", human(best, Unit::SECOND))).unwrap_or_default();
     format!(
         "{} feasible, {} not  {} points/s  {left} left{best}",

@@ -53,7 +53,8 @@ pub fn main() -> ExitCode {
 fn load(file: &Path, overrides: &[String]) -> anyhow::Result<Result<Sweep, Exit>> {
     let size = match std::fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => {
-            let error = Diagnostic::error(format!("`{}` is a folder", file.display())).help("name a sweep file: `sweeps/quickstart.yaml`");
+            let error = Diagnostic::error(format!("`{}` is a folder", file.display()))
+                .help("name a sweep file: `sweeps/quickstart.yaml`");
             render::diagnostics(&[error], file, "", overrides);
             return Ok(Err(Exit::Usage));
         }
@@ -97,7 +98,11 @@ fn load(file: &Path, overrides: &[String]) -> anyhow::Result<Result<Sweep, Exit>
         Err(found) => {
             render::diagnostics(&found, file, &text, overrides);
             let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-            anstream::eprintln!("{errors} mistake{} in `{}`; nothing was run or written", if errors == 1 { "" } else { "s" }, file.display());
+            anstream::eprintln!(
+                "{errors} mistake{} in `{}`; nothing was run or written",
+                if errors == 1 { "" } else { "s" },
+                file.display()
+            );
             Ok(Err(Exit::Usage))
         }
     }
@@ -115,7 +120,8 @@ fn near_file(file: &Path) -> String {
         .filter(|name| name.ends_with(".yaml") || name.ends_with(".yml"))
         .collect();
     known.sort();
-    crate::sweep::resolve::suggestion(&name, &known).unwrap_or_else(|| "name a sweep file: `sweeps/quickstart.yaml`".to_owned())
+    crate::sweep::resolve::suggestion(&name, &known)
+        .unwrap_or_else(|| "name a sweep file: `sweeps/quickstart.yaml`".to_owned())
 }
 
 /// The beginning of a file that is too large to be read whole.

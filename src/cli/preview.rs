@@ -3,9 +3,14 @@
 use super::args::PreviewArgs;
 use super::exit::Exit;
 use super::render::{count, estimate};
-use crate::run::preview::{CHECKED, COUNTED, SAMPLE, preview as look};
+use crate::run::preview::{COUNTED, SAMPLE, preview as look};
 use crate::sweep::Sweep;
-use crate::units::{plain, real};
+use crate::units::{Unit, human, plain, real};
+
+/// CPU time of a point, all included: see `benches/README.md`.
+const SECONDS_A_POINT: f64 = 4e-6;
+/// Bytes of a row on disk: see `benches/README.md`.
+const BYTES_A_POINT: f64 = 30.0;
 
 /// Previews a sweep.
 pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
@@ -16,25 +21,28 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
     let found = look(&sweep);
     product(&sweep);
     if !found.is_exact() {
-        anstream::println!("  beyond {} numbers: counts are from a sample of {}, with their standard error", count(COUNTED), count(SAMPLE));
+        anstream::println!(
+            "  beyond {} numbers: counts are from a sample of {}, with their standard error",
+            count(COUNTED),
+            count(SAMPLE)
+        );
     }
     for (name, removed) in &found.removed {
         anstream::println!("  not tried   {:>24}  {name}", estimate(found.estimate(*removed)));
     }
     anstream::println!("  left        {:>24}  points, a row each", estimate(found.estimate(found.left)));
-    if found.checked > 0 {
-        let exact = found.checked == found.left && found.is_exact();
-        let of = if exact { String::new() } else { format!(" (of {} checked)", count(found.checked)) };
-        let mut fit = found.checked;
-        for (reason, points) in &found.infeasible {
-            anstream::println!("  cannot be   {:>24}  {}{of}", count(*points), reason.name());
-            fit -= points;
-        }
-        anstream::println!("  can be      {:>24}  {of}", count(fit));
-        let _ = CHECKED;
+    let mut fit = found.left;
+    for (reason, points) in &found.infeasible {
+        anstream::println!("  cannot be   {:>24}  {}", estimate(found.estimate(*points)), reason.name());
+        fit -= points;
     }
+    anstream::println!("  can be      {:>24}  points", estimate(found.estimate(fit)));
     let (left, _) = found.estimate(found.left);
-    anstream::println!("  about {} a million points to evaluate, {} MB", "3 CPU seconds", plain((left * 170e-6).ceil()));
+    anstream::println!(
+        "about {} of CPU and {} of disk, as measured on other sweeps (benches/README.md)",
+        human(left * SECONDS_A_POINT, Unit::SECOND),
+        human(left * BYTES_A_POINT, Unit::BYTE)
+    );
     if args.defaults {
         anstream::println!("defaults in force:");
         for (path, value) in &sweep.defaults {
@@ -49,7 +57,8 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
 /// The axes and the size of their product.
 fn product(sweep: &Sweep) {
     for axis in &sweep.space.axes {
-        let labels: Vec<&str> = axis.alternatives.iter().map(|alternative| alternative.label.as_str()).take(8).collect();
+        let labels: Vec<&str> =
+            axis.alternatives.iter().map(|alternative| alternative.label.as_str()).take(8).collect();
         let more = if axis.alternatives.len() > labels.len() { ", ..." } else { "" };
         anstream::println!("  {:<28} {:>10}  {}{more}", axis.name, count(axis.len), labels.join(", "));
     }

@@ -21,7 +21,8 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
     if args.csv {
         Format::Csv.part().write(&mut frame, &[], &mut std::io::stdout().lock())?;
     } else {
-        let columns: Vec<String> = frame.get_column_names().iter().map(|name| name.as_str()).map(str::to_owned).collect();
+        let columns: Vec<String> =
+            frame.get_column_names().iter().map(|name| name.as_str()).map(str::to_owned).collect();
         anstream::println!("{}", super::render::frame(&frame, &columns)?);
     }
     Ok(Exit::Complete)
@@ -31,7 +32,13 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
 #[cfg(not(feature = "query"))]
 pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
     anstream::eprintln!("error: this build has no SQL");
-    anstream::eprintln!("help: `cargo run --release --features query -- query {} \"...\"` builds it, or read", args.results.display());
-    anstream::eprintln!("      `{}/points/*.parquet` with polars, pandas or DuckDB (see scripts/)", args.results.display());
+    anstream::eprintln!(
+        "help: `cargo run --release --features query -- query {} \"...\"` builds it, or read",
+        args.results.display()
+    );
+    anstream::eprintln!(
+        "      `{}/points/*.parquet` with polars, pandas or DuckDB (see scripts/)",
+        args.results.display()
+    );
     Ok(Exit::Usage)
 }

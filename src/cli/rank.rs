@@ -12,13 +12,18 @@ use crate::sweep::diagnostic::suggest;
 
 /// The objectives of the command line, or those of the folder.
 fn objectives(args: &RankArgs, columns: &[String]) -> anyhow::Result<Vec<(String, Direction)>> {
-    let told = args.min.iter().map(|column| (column, Direction::Min)).chain(args.max.iter().map(|column| (column, Direction::Max)));
+    let told = args
+        .min
+        .iter()
+        .map(|column| (column, Direction::Min))
+        .chain(args.max.iter().map(|column| (column, Direction::Max)));
     let mut found = Vec::new();
     for (column, direction) in told {
         found.push((known(column, columns)?, direction));
     }
     if found.is_empty() {
-        let time = ["iteration_time_s", "finish_time_s"].into_iter().find(|time| columns.iter().any(|column| column == time));
+        let time =
+            ["iteration_time_s", "finish_time_s"].into_iter().find(|time| columns.iter().any(|column| column == time));
         let time = time.context("the table has no time: name a column with --min or --max")?;
         found = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];
     }
@@ -28,9 +33,9 @@ fn objectives(args: &RankArgs, columns: &[String]) -> anyhow::Result<Vec<(String
 /// A column by its name, with or without its unit.
 fn known(name: &str, columns: &[String]) -> anyhow::Result<String> {
     let suffixes = ["_s", "_bytes", "_bytes_per_s", "_tok_per_s", "_flops_per_s", "_usd", "_watts", "_seq", "_tok"];
-    let found = columns.iter().find(|column| {
-        *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix) == Some(name))
-    });
+    let found = columns
+        .iter()
+        .find(|column| *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix) == Some(name)));
     match found {
         Some(column) => Ok(column.clone()),
         None => {
@@ -46,13 +51,36 @@ fn shown(args: &RankArgs, columns: &[String], objectives: &[(String, Direction)]
         return args.columns.iter().map(|column| known(column, columns)).collect();
     }
     let usual = [
-        "id", "cluster", "network", "memory", "model", "npus", "tp", "pp", "dp", "ep", "vpp", "micro_batch_size_seq", "zero", "recompute",
-        "collective", "network_shape", "mfu", "peak_memory_bytes",
+        "id",
+        "cluster",
+        "network",
+        "memory",
+        "model",
+        "npus",
+        "tp",
+        "pp",
+        "dp",
+        "ep",
+        "vpp",
+        "micro_batch_size_seq",
+        "zero",
+        "recompute",
+        "collective",
+        "network_shape",
+        "mfu",
+        "peak_memory_bytes",
     ];
     let mut found: Vec<String> = objectives.iter().map(|objective| objective.0.clone()).collect();
     found.extend(usual.iter().filter(|name| columns.iter().any(|column| column == *name)).map(|&name| name.to_owned()));
     let mut seen = Vec::new();
-    found.retain(|column| if seen.contains(column) { false } else { seen.push(column.clone()); true });
+    found.retain(|column| {
+        if seen.contains(column) {
+            false
+        } else {
+            seen.push(column.clone());
+            true
+        }
+    });
     Ok(found)
 }
 
@@ -61,13 +89,18 @@ pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
     let folder = Folder::open(&args.results)?;
     let columns = folder.columns()?;
     let objectives = objectives(args, &columns)?;
-    let names: Vec<String> = objectives.iter().map(|objective| objective.0.clone()).chain(["status".to_owned()]).collect();
+    let names: Vec<String> =
+        objectives.iter().map(|objective| objective.0.clone()).chain(["status".to_owned()]).collect();
     let mut best: Vec<(Vec<f64>, RowPlace)> = Vec::new();
     for file in 0..folder.files.len() {
         let frame = folder.read(file, Some(&names))?;
-        let values: Vec<Vec<f64>> = objectives.iter().map(|objective| Ok(numbers(frame.column(&objective.0)?))).collect::<anyhow::Result<_>>()?;
+        let values: Vec<Vec<f64>> = objectives
+            .iter()
+            .map(|objective| Ok(numbers(frame.column(&objective.0)?)))
+            .collect::<anyhow::Result<_>>()?;
         for (row, status) in frame.column("status")?.str()?.iter().enumerate() {
-            let costs: Vec<f64> = objectives.iter().zip(&values).map(|(objective, values)| objective.1.cost(values[row])).collect();
+            let costs: Vec<f64> =
+                objectives.iter().zip(&values).map(|(objective, values)| objective.1.cost(values[row])).collect();
             if status == Some("feasible") && !costs.iter().any(|cost| cost.is_nan()) {
                 best.push((costs, RowPlace { file, row }));
             }

@@ -77,7 +77,11 @@ pub fn table(header: &[String], rows: &[Vec<String>]) -> String {
         .map(|k| rows.iter().map(|row| row[k].chars().count()).chain([header[k].chars().count()]).max().unwrap_or(0))
         .collect();
     let numeric: Vec<bool> = (0..header.len())
-        .map(|k| rows.iter().all(|row| row[k].is_empty() || row[k] == "-" || row[k].starts_with(|c: char| c.is_ascii_digit() || c == '-')))
+        .map(|k| {
+            rows.iter().all(|row| {
+                row[k].is_empty() || row[k] == "-" || row[k].starts_with(|c: char| c.is_ascii_digit() || c == '-')
+            })
+        })
         .collect();
     let line = |cells: &[String]| {
         let cells = cells.iter().enumerate().map(|(k, cell)| {
@@ -106,15 +110,8 @@ pub fn cell(column: &str, value: &AnyValue<'_>) -> String {
 
 /// The unit that a column's name ends in.
 pub fn unit_of(column: &str) -> Unit {
-    let units = [
-        Unit::TOKEN_RATE,
-        Unit::BANDWIDTH,
-        Unit::FLOP_RATE,
-        Unit::BYTE,
-        Unit::WATT,
-        Unit::DOLLAR,
-        Unit::SECOND,
-    ];
+    let units =
+        [Unit::TOKEN_RATE, Unit::BANDWIDTH, Unit::FLOP_RATE, Unit::BYTE, Unit::WATT, Unit::DOLLAR, Unit::SECOND];
     units.into_iter().find(|unit| column.ends_with(&unit.suffix())).unwrap_or(Unit::NONE)
 }
 

@@ -43,7 +43,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     if let Some(dropped) = done.dropped {
         let kept = done.found.whole.len() as u64 + done.segments.0;
         let (_, all) = done.segments;
-        anstream::eprintln!("stopped: {kept} of {all} parts are kept, {dropped} half-done dropped; the same command goes on");
+        anstream::eprintln!(
+            "stopped: {kept} of {all} parts are kept, {dropped} half-done dropped; the same command goes on"
+        );
         return Ok(if SIGNAL.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Terminated });
     }
     let (results, summary) = run::finish(&sweep, &store)?;
@@ -81,7 +83,11 @@ fn threads(told: Option<u16>) -> anyhow::Result<usize> {
         return Ok(usize::from(told));
     }
     match std::env::var("SLURM_CPUS_PER_TASK") {
-        Ok(text) => text.parse().ok().filter(|&threads: &usize| threads > 0).with_context(|| format!("SLURM_CPUS_PER_TASK is `{text}`")),
+        Ok(text) => text
+            .parse()
+            .ok()
+            .filter(|&threads: &usize| threads > 0)
+            .with_context(|| format!("SLURM_CPUS_PER_TASK is `{text}`")),
         Err(_) => Ok(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
     }
 }
@@ -105,9 +111,16 @@ fn write_csv(results: &Folder, store: &Store) -> anyhow::Result<()> {
 }
 
 /// What may differ between two equal runs: versions, command, host, times.
-fn write_manifest(store: &Store, done: &Done, summary: &Summary, order: &Order, started: SystemTime) -> anyhow::Result<()> {
+fn write_manifest(
+    store: &Store,
+    done: &Done,
+    summary: &Summary,
+    order: &Order,
+    started: SystemTime,
+) -> anyhow::Result<()> {
     let unix = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").map(|host| host.trim().to_owned()).unwrap_or_default();
+    let host =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").map(|host| host.trim().to_owned()).unwrap_or_default();
     let counts: Vec<_> = summary
         .counts
         .iter()
@@ -165,7 +178,10 @@ fn nearest(results: &Folder, summary: &Summary) -> anyhow::Result<()> {
     anstream::println!("\nnothing is feasible");
     if let Some((place, lacks)) = summary.nearest {
         let row = results.rows(&[place])?;
-        let columns = present(&row, &["id", "model", "tp", "pp", "dp", "zero", "recompute", "peak_memory_bytes", "memory_margin_bytes"]);
+        let columns = present(
+            &row,
+            &["id", "model", "tp", "pp", "dp", "zero", "recompute", "peak_memory_bytes", "memory_margin_bytes"],
+        );
         anstream::println!("nearest: this point lacks {}", human(lacks, Unit::BYTE));
         anstream::println!("{}", render::frame(&row, &columns)?);
         anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
@@ -173,7 +189,12 @@ fn nearest(results: &Folder, summary: &Summary) -> anyhow::Result<()> {
         let most = summary.counts.iter().max_by_key(|count| count.1);
         let reason = most.and_then(|most| Reason::ALL.iter().find(|reason| reason.name() == most.0.1));
         if let Some(reason) = reason {
-            anstream::println!("most often: {} ({}); look at {}", reason.name(), reason.meaning(), reason.levers().join(", "));
+            anstream::println!(
+                "most often: {} ({}); look at {}",
+                reason.name(),
+                reason.meaning(),
+                reason.levers().join(", ")
+            );
         }
     }
     Ok(())
@@ -204,7 +225,8 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
         (Some(a), Some(b)) => a.1[0].total_cmp(&b.1[0]),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
-    let places: Vec<_> = alternatives.iter().filter_map(|alternative| alternative.best.as_ref().map(|best| best.0)).collect();
+    let places: Vec<_> =
+        alternatives.iter().filter_map(|alternative| alternative.best.as_ref().map(|best| best.0)).collect();
     let rows = results.rows(&places)?;
     let (objective, direction) = &sweep.decide.objectives[0];
     let baseline = sweep.decide.baseline.as_ref();
@@ -217,7 +239,8 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
     let mut header: Vec<String> = sweep.decide.compare.clone();
     header.extend([objective.clone(), format!("vs {}", baseline.map_or("best", String::as_str))]);
     let others: Vec<String> = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone()).collect();
-    let more: Vec<String> = others.into_iter().chain(telling(sweep, &rows)).filter(|name| !header.contains(name)).collect();
+    let more: Vec<String> =
+        others.into_iter().chain(telling(sweep, &rows)).filter(|name| !header.contains(name)).collect();
     header.extend(more.iter().cloned());
     header.push("feasible".to_owned());
     let mut lines = Vec::new();
@@ -236,7 +259,10 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
             }
             None => line.extend(std::iter::repeat_n("-".to_owned(), 2 + more.len())),
         }
-        line.push(format!("{} %", plain((100.0 * real(alternative.feasible) / real(alternative.points.max(1))).round())));
+        line.push(format!(
+            "{} %",
+            plain((100.0 * real(alternative.feasible) / real(alternative.points.max(1))).round())
+        ));
         lines.push(line);
     }
     anstream::println!("\ncompared, each at its best by {} {objective}:", direction.name());
@@ -255,7 +281,14 @@ fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<(
     columns.extend(telling(sweep, &rows));
     columns.extend(present(&rows, &["mfu", "peak_memory_bytes", "busiest_dim"]));
     let mut seen = Vec::new();
-    columns.retain(|column| if seen.contains(column) { false } else { seen.push(column.clone()); true });
+    columns.retain(|column| {
+        if seen.contains(column) {
+            false
+        } else {
+            seen.push(column.clone());
+            true
+        }
+    });
     anstream::println!("\nthe front ({}), {} points:", names.join(", "), summary.front.len());
     anstream::println!("{}", render::frame(&rows, &columns)?);
     if summary.front.len() > SHOWN {

@@ -1,25 +1,21 @@
 //! The closed form: a program's time by multiplication, a microsecond a point; nothing is unfolded.
 
+use arrayvec::ArrayVec;
+
 use super::report::Report;
+use crate::system::collective::Collective;
 use crate::system::hierarchy::{self, Cost};
 use crate::system::{MAX_DIMS, System};
-use crate::units::{Bytes, Time, real, whole};
+use crate::units::{Bytes, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
 use crate::workload::program::{Account, Operation, Phase, Program, RankClass, Work};
 
 /// What one microbatch, or the end of a step, costs an NPU.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
-    sent: [f64; MAX_DIMS],
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self { exposed: [Time::ZERO; Account::COUNT], data_busy: Time::ZERO, sent: [0.0; MAX_DIMS] }
-    }
 }
 
 impl Tally {
@@ -32,18 +28,55 @@ impl Tally {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
-        for (mine, theirs) in self.sent.iter_mut().zip(&other.sent) {
-            *mine += theirs * real(times);
-        }
     }
 }
 
-/// The cost of one rank class: a microbatch there, a microbatch back, the end of the step.
-#[derive(Debug, Clone, Copy, Default)]
+/// The cost of one rank class: a microbatch there, a microbatch back, the end of the step; and what it sends in a step.
+#[derive(Debug, Clone, Copy)]
 struct ClassCost {
     forward: Tally,
     backward: Tally,
     step: Tally,
+    sent: [f64; MAX_DIMS],
+}
+
+/// How many prices are remembered: more than the different collectives of any class.
+const REMEMBERED: usize = 24;
+
+/// Prices of the collectives of one program: the classes and passes of a job ask for the same few again and again.
+struct Prices<'a> {
+    placement: &'a Placement,
+    system: &'a System,
+    known: ArrayVec<(Collective, Group, Bytes, Time), REMEMBERED>,
+    /// Bytes sent by each known one in each span of its group.
+    sent: ArrayVec<ArrayVec<f64, MAX_DIMS>, REMEMBERED>,
+}
+
+impl Prices<'_> {
+    /// The time of a collective; what it sends, `times` over, is added to `sent`.
+    fn collective(
+        &mut self,
+        (collective, group, size): (Collective, Group, Bytes),
+        times: f64,
+        sent: &mut [f64; MAX_DIMS],
+    ) -> Time {
+        let spans = self.placement.spans(group);
+        let found = self.known.iter().position(|known| (known.0, known.1, known.2) == (collective, group, size));
+        let k = found.unwrap_or_else(|| {
+            if self.known.is_full() {
+                self.known.clear();
+                self.sent.clear();
+            }
+            let cost = Cost::of(collective, size, spans, self.system);
+            self.known.push((collective, group, size, cost.delay.round()));
+            self.sent.push(cost.sent);
+            self.known.len() - 1
+        });
+        for (span, bytes) in spans.iter().zip(&self.sent[k]) {
+            sent[span.dim] += bytes * times;
+        }
+        self.known[k].3
+    }
 }
 
 /// How long a program takes on a machine.
@@ -61,44 +94,57 @@ struct ClassCost {
 /// # Errors
 /// [`Reason::TimeRange`] if the time does not fit.
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
-    let mut slowest = ClassCost::default();
-    let mut pace = Time::ZERO;
-    let mut all_stages = Time::ZERO;
+    let mut prices = Prices { placement, system, known: ArrayVec::new(), sent: ArrayVec::new() };
+    let mut slowest: Option<(Time, ClassCost)> = None;
     let mut step = Tally::default();
+    let mut all_stages = Time::ZERO;
     for class in &program.classes {
-        let cost = class_cost(program, class, placement, system);
+        let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
         all_stages += once * class.stages;
-        if once > pace || class.stage == 0 {
-            (pace, slowest) = (once, cost);
-        }
-        if cost.step.total() > step.total() || class.stage == 0 {
+        if cost.step.total() > step.total() {
             step = cost.step;
         }
+        if slowest.as_ref().is_none_or(|slowest| once > slowest.0) {
+            slowest = Some((once, cost));
+        }
     }
+    let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
+    let Some((_, slowest)) = slowest else { return Err(too_long) };
     let mut sum = Tally::default();
     sum.add(&slowest.forward, program.microbatches);
     sum.add(&slowest.backward, program.microbatches);
     sum.add(&step, 1);
-    let bubble = all_stages * (program.stages - 1) / (program.stages * program.chunks);
+    let idle = all_stages * (program.stages - 1);
+    let bubble = idle / (program.stages * program.chunks);
     let total = sum.total() + bubble;
-    if total == Time::MAX || all_stages * program.stages == Time::MAX {
-        return Err(Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds()));
+    if total == Time::MAX || idle == Time::MAX {
+        return Err(too_long);
     }
-    let wire = std::array::from_fn(|k| {
-        system.network.dims.get(k).map_or(Time::ZERO, |dim| (Bytes::from_real(sum.sent[k]) / dim.bandwidth).round())
-    });
-    Ok(Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, sent: sum.sent.map(|sent| whole(sent.round())), wire })
+    let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };
+    for (k, dim) in system.network.dims.iter().enumerate() {
+        let sent = Bytes::from_real(slowest.sent[k]);
+        report.sent[k] = sent.get();
+        report.wire[k] = (sent / dim.bandwidth).round();
+    }
+    Ok(report)
 }
 
 /// The cost of one rank class.
-fn class_cost(program: &Program, class: &RankClass, placement: &Placement, system: &System) -> ClassCost {
-    let mut cost = ClassCost::default();
+fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> ClassCost {
+    let mut cost = ClassCost {
+        forward: Tally::default(),
+        backward: Tally::default(),
+        step: Tally::default(),
+        sent: [0.0; MAX_DIMS],
+    };
     let mut layers = 1;
     for block in program.blocks_of(class) {
-        let mut once = block_cost(program.operations_of(block), placement, system);
+        let passes = if block.phase == Phase::Step { 1 } else { program.microbatches };
+        let times = real(passes) * real(block.repeat);
+        let mut once = block_cost(program.operations_of(block), prices, times, &mut cost.sent);
         let data = once.exposed[Account::Data as usize];
-        if program.overlap {
+        if program.overlap && data > Time::ZERO {
             // Within a pass, traffic of the data stream hides beneath the rest of its own block. What is due once a step
             // hides beneath a pass of the last, or the next, microbatch, but for the layer that is ready last, or due first.
             let hidden = match block.hidden_beneath {
@@ -122,32 +168,25 @@ fn class_cost(program: &Program, class: &RankClass, placement: &Placement, syste
     cost
 }
 
-/// The operations of one block, once, one after the other.
-fn block_cost(operations: &[Operation], placement: &Placement, system: &System) -> Tally {
+/// The operations of one block, once, one after the other; what they send is counted `times` over.
+fn block_cost(operations: &[Operation], prices: &mut Prices<'_>, times: f64, sent: &mut [f64; MAX_DIMS]) -> Tally {
     let mut tally = Tally::default();
     for operation in operations {
         let time = match operation.work {
-            Work::Compute { flops, moved } => system.npu.time(flops, moved),
+            Work::Compute { flops, moved } => prices.system.npu.time(flops, moved).round(),
             Work::Transfer { tier, size } => {
-                system.memory.tiers.get(usize::from(tier)).map_or_else(Default::default, |tier| tier.transfer(size))
+                let tier = prices.system.memory.tiers.get(usize::from(tier));
+                tier.map_or(Time::ZERO, |tier| tier.transfer(size).round())
             }
             Work::Send { size } => {
-                let spans = placement.spans(Group::Pipeline);
+                let spans = prices.placement.spans(Group::Pipeline);
                 if let Some(span) = spans.last() {
-                    tally.sent[span.dim] += size.as_real();
+                    sent[span.dim] += size.as_real() * times;
                 }
-                hierarchy::send(size, spans, system)
+                hierarchy::send(size, spans, prices.system).round()
             }
-            Work::Collective { collective, group, size } => {
-                let spans = placement.spans(group);
-                let cost = Cost::of(collective, size, spans, system);
-                for (span, sent) in spans.iter().zip(&cost.sent) {
-                    tally.sent[span.dim] += sent;
-                }
-                cost.delay
-            }
+            Work::Collective { collective, group, size } => prices.collective((collective, group, size), times, sent),
         };
-        let time = time.round();
         tally.exposed[operation.account as usize] += time;
         if operation.is_data_stream() {
             tally.data_busy += time;

@@ -5,7 +5,7 @@ use crate::units::Time;
 use crate::workload::program::Account;
 
 /// What happened in a step, on the NPUs of the stage that binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
     /// From the start of the step to its end.
     pub total: Time,

@@ -36,7 +36,11 @@ impl Folder {
             return Err(StoreError::NoResults(path.to_owned()));
         }
         let files = files(&points)?;
-        if files.is_empty() { Err(StoreError::NoResults(path.to_owned())) } else { Ok(Self { path: path.to_owned(), files }) }
+        if files.is_empty() {
+            Err(StoreError::NoResults(path.to_owned()))
+        } else {
+            Ok(Self { path: path.to_owned(), files })
+        }
     }
 
     /// The names of the columns.

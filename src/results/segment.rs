@@ -47,7 +47,10 @@ mod tests {
     #[test]
     fn the_last_segment_ends_with_the_points() {
         let segments: Vec<_> = Segment::of(10, 4).collect();
-        assert_eq!(segments, [Segment { start: 0, end: 4 }, Segment { start: 4, end: 8 }, Segment { start: 8, end: 10 }]);
+        assert_eq!(
+            segments,
+            [Segment { start: 0, end: 4 }, Segment { start: 4, end: 8 }, Segment { start: 8, end: 10 }]
+        );
     }
 
     #[test]

@@ -213,7 +213,11 @@ impl Store {
     ///
     /// # Errors
     /// If the disk does not take it.
-    pub fn write_file(&self, path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    pub fn write_file(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = self.folder.join(format!(".writing-{name}"));
         let file = File::create(&beside).map_err(at("write", &beside))?;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use polars::prelude::{
-    BooleanChunked, ChunkedArray, DataFrame, Float64Type, Int64Type, IntoColumn, NewChunkedArray, PolarsResult, StringChunked,
+    BooleanChunked, ChunkedArray, DataFrame, Float64Type, Int64Type, IntoColumn, NewChunkedArray, PolarsResult,
+    StringChunked,
 };
 
 use crate::column::{Column, Dtype};

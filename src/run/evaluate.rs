@@ -28,15 +28,15 @@ impl Evaluator {
     /// Why the point cannot exist.
     pub fn evaluate(&mut self, job: &Job, system: &System) -> Result<Evaluation, Infeasible> {
         let footprint = workload::check(job, system)?;
-        let placement: Placement = workload::place(job, &system.network)?;
+        let with_account = |infeasible| Infeasible { footprint: Some(footprint), ..infeasible };
+        let placement: Placement = workload::place(job, &system.network).map_err(with_account)?;
         if self.built.as_ref() != Some(job) {
             // Forgotten while it is written: a panic leaves no half of a program behind.
             self.built = None;
             workload::build(job, &mut self.program);
             self.built = Some(*job);
         }
-        let report = engine::evaluate(&self.program, &placement, system)
-            .map_err(|infeasible| Infeasible { footprint: Some(footprint), ..infeasible })?;
+        let report = engine::evaluate(&self.program, &placement, system).map_err(with_account)?;
         Ok(Evaluation { footprint, report })
     }
 

@@ -42,15 +42,30 @@ pub struct Layout {
 /// The columns that every table begins with.
 #[must_use]
 pub fn fixed_columns() -> [(Column, Origin); 4] {
-    let column = |name: &str, dtype, meaning: &str| Column { name: name.into(), dtype, unit: Unit::NONE, meaning: meaning.into() };
+    let column = |name: &str, dtype, meaning: &str| Column {
+        name: name.into(),
+        dtype,
+        unit: Unit::NONE,
+        meaning: meaning.into(),
+    };
     [
         (
-            column("status", Dtype::Text, "feasible; infeasible (cannot exist); unmet (exists, not as required); error (our mistake); limit"),
+            column(
+                "status",
+                Dtype::Text,
+                "feasible; infeasible (cannot exist); unmet (exists, not as required); error (our mistake); limit",
+            ),
             Origin::Status,
         ),
         (column("reason", Dtype::Text, "why it is not feasible; nothing if it is"), Origin::Reason),
-        (column("demand", Dtype::Real, "what an infeasible point needs: bytes of memory, or what does not divide"), Origin::Demand),
-        (column("bound", Dtype::Real, "what there is of it: bytes of memory, or what it must be divided by"), Origin::Bound),
+        (
+            column("demand", Dtype::Real, "what an infeasible point needs: bytes of memory, or what does not divide"),
+            Origin::Demand,
+        ),
+        (
+            column("bound", Dtype::Real, "what there is of it: bytes of memory, or what it must be divided by"),
+            Origin::Bound,
+        ),
     ]
 }
 

@@ -61,7 +61,11 @@ pub enum RunError {
 /// The identity of a sweep's results: of the question, of the physics, and of the segments' length.
 #[must_use]
 pub fn identity(sweep: &Sweep) -> String {
-    let text = format!("{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {}", sweep.identity, segment::CLOSED_FORM);
+    let text = format!(
+        "{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {}",
+        sweep.identity,
+        segment::CLOSED_FORM
+    );
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 

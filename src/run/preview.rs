@@ -1,14 +1,12 @@
 //! The preview: what a sweep is before anything is evaluated: how many points, what each rule removes, what cannot exist.
 
 use crate::sweep::{Removal, Remover, Sweep, point};
-use crate::workload::{Reason, check};
+use crate::workload::{Reason, check, place};
 
 /// The largest product that is counted number by number.
 pub const COUNTED: u64 = 10_000_000;
 /// How many numbers stand for a larger one.
 pub const SAMPLE: u64 = 200_000;
-/// How many points are checked for whether they can exist.
-pub const CHECKED: u64 = 200_000;
 
 /// What a sweep is before anything is evaluated.
 #[derive(Debug, Clone, Default)]
@@ -21,12 +19,8 @@ pub struct Preview {
     pub removed: Vec<(String, u64)>,
     /// What is left of those looked at.
     pub left: u64,
-    /// How many of what is left were checked, and why how many of them cannot exist.
-    pub checked: u64,
-    /// See `checked`.
+    /// Why how many of what is left cannot exist.
     pub infeasible: Vec<(Reason, u64)>,
-    /// CPU seconds that a check and an evaluation took a point, measured on those checked.
-    pub seconds_a_point: f64,
 }
 
 impl Preview {
@@ -61,33 +55,29 @@ pub fn preview(sweep: &Sweep) -> Preview {
     let mut counts = vec![0_u64; Removal::ALL.len() + sweep.space.filters.len()];
     let mut found = Preview { raw, looked_at, ..Preview::default() };
     let mut infeasible = vec![0_u64; Reason::ALL.len()];
-    let every = (raw / CHECKED.min(raw.max(1))).max(1);
-    let started = std::time::Instant::now();
-    let mut consider = |number: u64, inputs: &crate::sweep::Inputs| match sweep.space.remover(inputs) {
+    let mut consider = |inputs: &crate::sweep::Inputs| match sweep.space.remover(inputs) {
         Some(Remover::Rule(removal)) => counts[removal as usize] += 1,
         Some(Remover::Filter(k)) => counts[Removal::ALL.len() + k] += 1,
         None => {
             found.left += 1;
-            if (raw > COUNTED || number % every < 2 || raw <= COUNTED) && found.checked < CHECKED {
-                found.checked += 1;
-                if let Err(refused) = check(&point::job(inputs), &point::system(inputs)) {
-                    infeasible[refused.reason as usize] += 1;
-                }
+            let (job, system) = (point::job(inputs), point::system(inputs));
+            let fits = check(&job, &system).and_then(|_| place(&job, &system.network).map(|_| ()));
+            if let Err(refused) = fits {
+                infeasible[refused.reason as usize] += 1;
             }
         }
     };
     if raw <= COUNTED {
         let mut cursor = sweep.space.cursor(0);
-        for number in 0..raw {
-            consider(number, &cursor.inputs);
+        for _ in 0..raw {
+            consider(&cursor.inputs);
             cursor.step();
         }
     } else {
         for number in sample(raw) {
-            consider(number, &sweep.space.cursor(number).inputs);
+            consider(&sweep.space.cursor(number).inputs);
         }
     }
-    found.seconds_a_point = started.elapsed().as_secs_f64() / crate::units::real(looked_at.max(1));
     let filters = sweep.space.filters.iter().map(|filter| filter.name.clone());
     let (first, last) = Removal::ALL.split_at(3);
     let name = |removal: &Removal| (removal.name().to_owned(), counts[*removal as usize]);
@@ -95,7 +85,8 @@ pub fn preview(sweep: &Sweep) -> Preview {
     found.removed.extend(filters.zip(counts[Removal::ALL.len()..].iter().copied()));
     found.removed.extend(last.iter().map(name));
     found.removed.retain(|removed| removed.1 > 0);
-    found.infeasible = Reason::ALL.iter().map(|&reason| (reason, infeasible[reason as usize])).filter(|count| count.1 > 0).collect();
+    found.infeasible =
+        Reason::ALL.iter().map(|&reason| (reason, infeasible[reason as usize])).filter(|count| count.1 > 0).collect();
     found
 }
 

@@ -33,8 +33,10 @@ pub struct Worker<'a> {
     /// The single metrics of the current point, NaN where there is none.
     metrics: Vec<f64>,
     parts: Vec<MetricPart>,
-    /// The places of `status` texts, of shapes' texts by what they are made of.
+    /// The numbers of shapes' texts, by what they are made of.
     shapes: HashMap<Vec<(u64, u64)>, f64>,
+    /// Room for the canonical form of a point.
+    canonical: Vec<u8>,
     /// Whether derived values, or requirements, are to be worked out.
     judges: bool,
 }
@@ -60,6 +62,7 @@ impl<'a> Worker<'a> {
             metrics: vec![f64::NAN; parts.len()],
             parts,
             shapes: HashMap::new(),
+            canonical: Vec::new(),
             judges: !sweep.require.is_empty() || !sweep.derived.is_empty(),
         }
     }
@@ -142,7 +145,7 @@ impl<'a> Worker<'a> {
         {
             verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
         }
-        self.table.push_id(&point::id_text(point::id(inputs)));
+        self.table.push_id(&point::id_text(point::id(inputs, &mut self.canonical)));
         for (column, origin) in self.layout.origins.iter().enumerate() {
             let value = match *origin {
                 Origin::Status => real(verdict.status as u64),
@@ -207,7 +210,13 @@ fn refused(infeasible: &Infeasible) -> Verdict {
 }
 
 /// The number of the text of a network's shape.
-fn shape(shapes: &mut HashMap<Vec<(u64, u64)>, f64>, table: &mut Table, column: usize, inputs: &Inputs, system: &System) -> f64 {
+fn shape(
+    shapes: &mut HashMap<Vec<(u64, u64)>, f64>,
+    table: &mut Table,
+    column: usize,
+    inputs: &Inputs,
+    system: &System,
+) -> f64 {
     let key: Vec<(u64, u64)> = shape_key(inputs).map(|(block, size)| (block.to_bits(), size.to_bits())).collect();
     *shapes.entry(key).or_insert_with(|| table.word(column, &system.network.shape()))
 }

@@ -83,9 +83,10 @@ impl Axis {
         }
         touched.sort_unstable();
         touched.dedup();
-        self.partial = self.alternatives.iter().any(|alternative| {
-            !alternative.axes.is_empty() || alternative.settings.len() < touched.len()
-        });
+        self.partial = self
+            .alternatives
+            .iter()
+            .any(|alternative| !alternative.axes.is_empty() || alternative.settings.len() < touched.len());
         self.touched = touched;
         self.len = digits;
     }

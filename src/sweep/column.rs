@@ -53,7 +53,8 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
     }
     for (k, &(name, meaning)) in NAMED_MEANINGS.iter().enumerate() {
         let slot = NAMES_FROM + k;
-        let always = matches!(name, "npu" | "network") || (!contents.is_collective && matches!(name, "model" | "precision"));
+        let always =
+            matches!(name, "npu" | "network") || (!contents.is_collective && matches!(name, "model" | "precision"));
         if always || contents.named.contains(&slot) {
             columns.push(text(name.to_owned(), meaning, From::Name(slot)));
         }
@@ -69,7 +70,11 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         };
         columns.push(of_key(with_suffix(&name, key.unit()), slot, key));
     }
-    columns.push(text("network_shape".into(), "the network's shape in the paper's notation, innermost first [ASTRA2]", From::Shape));
+    columns.push(text(
+        "network_shape".into(),
+        "the network's shape in the paper's notation, innermost first [ASTRA2]",
+        From::Shape,
+    ));
     for dim in 0..contents.dims {
         let name = format!("dim{dim}_name");
         columns.push(text(name, "the name of the dimension", From::Name(DIM_NAMES_FROM + dim)));

@@ -1,8 +1,8 @@
 //! `decide:`: what is compared, what is tuned, what is best.
 
 use super::diagnostic::{Diagnostic, suggest};
-use super::scope::{Direction, Names};
 use super::expression::{Kind, Scope};
+use super::scope::{Direction, Names};
 use super::tree::{Entry, Node, Value};
 
 /// What is compared, what is tuned, what is best.
@@ -28,7 +28,13 @@ pub struct Subject {
 }
 
 /// Reads `decide`.
-pub fn read(entries: &[Entry], subjects: &[Subject], names: &Names<'_>, columns: &[String], complaints: &mut Vec<Diagnostic>) -> Decide {
+pub fn read(
+    entries: &[Entry],
+    subjects: &[Subject],
+    names: &Names<'_>,
+    columns: &[String],
+    complaints: &mut Vec<Diagnostic>,
+) -> Decide {
     let mut decide = Decide::default();
     let mut labels = Vec::new();
     let mut baseline = None;
@@ -64,9 +70,12 @@ pub fn read(entries: &[Entry], subjects: &[Subject], names: &Names<'_>, columns:
         match entry.node.scalar() {
             Some(name) if labels.contains(&name) => decide.baseline = Some(name),
             Some(name) => {
-                let diagnostic = Diagnostic::error(format!("`baseline: {name}` is not among what is compared")).at(entry.node.place);
+                let diagnostic =
+                    Diagnostic::error(format!("`baseline: {name}` is not among what is compared")).at(entry.node.place);
                 let help = suggest(&name, labels.iter().map(String::as_str));
-                complaints.push(diagnostic.help(help.unwrap_or_else(|| "write what is compared: `compare: cluster`".to_owned())));
+                complaints.push(
+                    diagnostic.help(help.unwrap_or_else(|| "write what is compared: `compare: cluster`".to_owned())),
+                );
             }
             None => complaints.push(Diagnostic::error("`baseline` takes a name").at(entry.node.place)),
         }
@@ -86,7 +95,8 @@ fn subjects_of<'a>(node: &Node, subjects: &'a [Subject], complaints: &mut Vec<Di
             None => {
                 let known = subjects.iter().map(|subject| subject.name.as_str());
                 let diagnostic = Diagnostic::error(format!("`{name}` is no axis of this sweep")).at(item.place);
-                let help = suggest(&name, known).unwrap_or_else(|| "the sweep has no axis: write a list somewhere".to_owned());
+                let help =
+                    suggest(&name, known).unwrap_or_else(|| "the sweep has no axis: write a list somewhere".to_owned());
                 complaints.push(diagnostic.help(help));
             }
         }
@@ -95,7 +105,12 @@ fn subjects_of<'a>(node: &Node, subjects: &'a [Subject], complaints: &mut Vec<Di
 }
 
 /// `objectives: {column: min | max}`.
-fn objectives(node: &Node, names: &Names<'_>, columns: &[String], complaints: &mut Vec<Diagnostic>) -> Vec<(String, Direction)> {
+fn objectives(
+    node: &Node,
+    names: &Names<'_>,
+    columns: &[String],
+    complaints: &mut Vec<Diagnostic>,
+) -> Vec<(String, Direction)> {
     let Value::Map(entries) = &node.value else {
         complaints.push(
             Diagnostic::error(format!("`objectives` takes a mapping, not {}", node.kind()))

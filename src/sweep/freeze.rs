@@ -90,7 +90,8 @@ fn write_flow(text: &mut String, node: &Node) {
 fn quote(words: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ' | '$' | '(' | ')');
     let starts = words.starts_with(|c: char| c.is_ascii_alphabetic());
-    let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&words.to_lowercase().as_str());
+    let reserved =
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&words.to_lowercase().as_str());
     let quantity = crate::units::Quantity::parse(words).is_ok() && words.contains(' ');
     if words.chars().all(safe) && (starts || quantity) && !reserved && !words.ends_with(' ') {
         words.to_owned()

@@ -266,7 +266,8 @@ impl Inputs {
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);
-        let missing = (0..MAX_TIERS).all(|k| crate::units::real(k as u64) != tier || self.tier(k, TierId::Capacity).is_nan());
+        let missing =
+            (0..MAX_TIERS).all(|k| crate::units::real(k as u64) != tier || self.tier(k, TierId::Capacity).is_nan());
         self.neutral(missing && tier >= 0.0, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
     }
 

@@ -308,7 +308,10 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
     ("system", "the sections are `cluster` (npu, network), `memory` and `collectives`"),
     ("topology", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
-    ("npus_count", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
+    (
+        "npus_count",
+        "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`",
+    ),
 ];
 
 /// Keys that the language will have and this version does not understand.

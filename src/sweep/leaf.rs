@@ -43,9 +43,11 @@ fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
     };
     let found = node.scalar().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
-    Diagnostic::error(format!("`{}` takes {what}, not {found}", key.name()))
-        .at(node.place)
-        .help(format!("write for example `{}: {}`", key.name(), key.example()))
+    Diagnostic::error(format!("`{}` takes {what}, not {found}", key.name())).at(node.place).help(format!(
+        "write for example `{}: {}`",
+        key.name(),
+        key.example()
+    ))
 }
 
 /// A number with its unit.
@@ -120,7 +122,9 @@ fn in_range(key: &Key, node: &Node, value: f64) -> Result<f64, Diagnostic> {
         Kind::Quantity { .. } if is_batch && value < 0.0 && node.scalar().is_some_and(|text| text.starts_with('-')) => {
             refuse("more than zero")
         }
-        Kind::Quantity { .. } if is_batch && (size.fract() != 0.0 || size > MAX_COUNT * MAX_COUNT) => refuse("a whole number"),
+        Kind::Quantity { .. } if is_batch && (size.fract() != 0.0 || size > MAX_COUNT * MAX_COUNT) => {
+            refuse("a whole number")
+        }
         Kind::Quantity { .. } if is_batch && size > 0.0 => Ok(value),
         Kind::Quantity { strict: true, .. } if value <= 0.0 => refuse("more than zero"),
         Kind::Quantity { strict: false, .. } if value < 0.0 => refuse("zero or more"),
@@ -199,7 +203,8 @@ pub fn range(key: &Key, node: &Node, tiers: &[String]) -> Result<Vec<Written>, D
     let shape = format!("write `{name}: {{from: A, to: B, times: 2}}` or `{{from: A, to: B, step: C}}`");
     let wrong = |message: String, place: Place| Diagnostic::error(message).at(place).help(shape.clone());
     if let Value::Map(entries) = &node.value
-        && let Some(entry) = entries.iter().find(|entry| !matches!(entry.key.as_str(), "from" | "to" | "times" | "step"))
+        && let Some(entry) =
+            entries.iter().find(|entry| !matches!(entry.key.as_str(), "from" | "to" | "times" | "step"))
     {
         let message = format!("`{name}` takes a value, a list or a range; a range has no `{}`", entry.key);
         return Err(wrong(message, entry.place));
@@ -258,7 +263,8 @@ pub fn range(key: &Key, node: &Node, tiers: &[String]) -> Result<Vec<Written>, D
 /// A value of a range, which must keep the key's bounds like any other.
 fn checked(key: &Key, node: &Node, value: f64) -> Result<Written, Diagnostic> {
     if matches!(key.kind, Kind::Count { .. }) && value.fract() != 0.0 {
-        let message = format!("the range of `{}` has the value `{}`, and it takes whole numbers", key.name(), plain(value));
+        let message =
+            format!("the range of `{}` has the value `{}`, and it takes whole numbers", key.name(), plain(value));
         return Err(Diagnostic::error(message).at(node.place).help("choose `from` and `step` whole"));
     }
     Ok((value, human(value, key.unit())))

@@ -141,39 +141,27 @@ pub fn system(inputs: &Inputs) -> System {
     }
 }
 
-/// How many words the canonical form of a point may have.
-const WORDS: usize = 2 * (KEYS.len() + MAX_DIMS * DIM_KEYS.len() + MAX_TIERS * TIER_KEYS.len()) + 2;
-
 /// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.
 ///
 /// Values that are the default of their key do not enter, so a key that a later version adds leaves ids as they are.
+/// `canonical` is room for the canonical form, to be used again from point to point.
 #[must_use]
-pub fn id(inputs: &Inputs) -> u64 {
-    let mut words = [0_u64; WORDS];
-    words[0] = ID_VERSION;
-    let mut len = 1;
-    let mut enter = |slot: usize, tag: u64, default: f64| {
-        let value = inputs.get(slot);
-        if !value.is_nan() && value.to_bits() != default.to_bits() {
-            words[len] = tag;
-            words[len + 1] = value.to_bits();
-            len += 2;
+pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
+    canonical.clear();
+    canonical.extend_from_slice(&ID_VERSION.to_le_bytes());
+    let tags = tags();
+    let dims = inputs.dim_count() * DIM_KEYS.len();
+    let parts = [(0, &tags.keys[..]), (DIMS_FROM, &tags.dims[..dims]), (TIERS_FROM, &tags.tiers[..])];
+    for (from, tags) in parts {
+        for (k, (tag, default)) in tags.iter().enumerate() {
+            let value = inputs.get(from + k);
+            if !value.is_nan() && value.to_bits() != default.to_bits() {
+                canonical.extend_from_slice(&tag.to_le_bytes());
+                canonical.extend_from_slice(&value.to_bits().to_le_bytes());
+            }
         }
-    };
-    for (slot, (tag, default)) in tags().keys.iter().enumerate() {
-        enter(slot, *tag, *default);
     }
-    for (slot, (tag, default)) in tags().dims.iter().enumerate().take(inputs.dim_count() * DIM_KEYS.len()) {
-        enter(DIMS_FROM + slot, *tag, *default);
-    }
-    for (slot, (tag, default)) in tags().tiers.iter().enumerate() {
-        enter(TIERS_FROM + slot, *tag, *default);
-    }
-    let mut bytes = [0_u8; WORDS * 8];
-    for (word, place) in words[..len].iter().zip(bytes.chunks_exact_mut(8)) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    xxh3_64(&bytes[..len * 8])
+    xxh3_64(canonical)
 }
 
 /// For every slot the hash of its key and its default.
@@ -190,7 +178,8 @@ fn tags() -> &'static Tags {
             super::key::Default::Is(value) => value,
             _ => f64::NAN,
         };
-        let of = |prefix: &str, key: &super::key::Key| (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key));
+        let of =
+            |prefix: &str, key: &super::key::Key| (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key));
         let dims = (0..MAX_DIMS).flat_map(|k| DIM_KEYS.iter().map(move |key| of(&format!("dim{k}."), key)));
         let tiers = (0..MAX_TIERS).flat_map(|k| TIER_KEYS.iter().map(move |key| of(&format!("tier{k}."), key)));
         Tags { keys: KEYS.iter().map(|key| of("", key)).collect(), dims: dims.collect(), tiers: tiers.collect() }

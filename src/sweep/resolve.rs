@@ -20,7 +20,10 @@ use crate::units::{Unit, human, index, narrow, plain, real, whole};
 /// What may stand at the top of a file besides the sections of keys, with its meaning.
 pub const TOP: &[(&str, &str)] = &[
     ("name", "how the results' folder is called, if not as the file"),
-    ("define", "names for mappings: a name may stand wherever a mapping may, a list of names is an axis of alternatives"),
+    (
+        "define",
+        "names for mappings: a name may stand wherever a mapping may, a list of names is an axis of alternatives",
+    ),
     ("zip", "one axis of named rows; a row sets keys of any section"),
     ("where", "named expressions that decide, before evaluation, what is tried"),
     ("require", "named expressions that decide, after evaluation, what is acceptable"),
@@ -49,7 +52,8 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     };
     let mut complaints = Vec::new();
     let overrides = read_overrides(overrides, &mut complaints);
-    let mut resolver = Resolver { walker: Walker { diagnostics: complaints, ..Walker::default() }, vocabulary, zips: Vec::new() };
+    let mut resolver =
+        Resolver { walker: Walker { diagnostics: complaints, ..Walker::default() }, vocabulary, zips: Vec::new() };
     resolver.walker.intern("");
     let over = Node { value: Value::Map(overrides.clone()), place: root.place };
     let lines = merge("", entries, &[&over]);
@@ -69,7 +73,8 @@ fn read_overrides(overrides: &[String], complaints: &mut Vec<Diagnostic>) -> Vec
         let source = Source::Override(u16::try_from(k).unwrap_or(u16::MAX));
         let place = Place { source, line: 1, column: 1, length: narrow(text.chars().count() as u64).max(1) };
         let Some((key, value)) = text.split_once('=') else {
-            complaints.push(Diagnostic::error(format!("`{text}` is no `key=value`")).at(place).help("write `-s plan.tp=8`"));
+            complaints
+                .push(Diagnostic::error(format!("`{text}` is no `key=value`")).at(place).help("write `-s plan.tp=8`"));
             continue;
         };
         match parse(value, source) {
@@ -223,7 +228,8 @@ impl Resolver<'_> {
                 cluster_place = cluster_place.or(Some(line.1));
             }
         }
-        let order = ["memory", "workload", "model", "seq_len", "global_batch", "precision", "cluster", "collectives", "plan"];
+        let order =
+            ["memory", "workload", "model", "seq_len", "global_batch", "precision", "cluster", "collectives", "plan"];
         for name in order {
             if name == "cluster" {
                 if let Some(place) = cluster_place {
@@ -275,7 +281,8 @@ impl Resolver<'_> {
                 self.sections(&row_lines, &mut inner);
                 for line in &row_lines {
                     let top = TOP.iter().any(|top| top.0 == line.0);
-                    let short = ["network", "npu", "npus", "memory_reserve", "each_dimension"].contains(&line.0.as_str());
+                    let short =
+                        ["network", "npu", "npus", "memory_reserve", "each_dimension"].contains(&line.0.as_str());
                     if top && !short {
                         let message = format!("`{}` cannot stand in a row of a zip", line.0);
                         self.complain(Diagnostic::error(message).at(line.1).help("a row sets keys of sections"));
@@ -366,8 +373,18 @@ impl Resolver<'_> {
             }
             let section = key.path.split('.').next().unwrap_or(key.path);
             // A section that could not be read has been complained about already.
-            let unread = self.walker.diagnostics.iter().any(|diagnostic| diagnostic.message.contains(&format!("`{section}` knows no")));
-            if unread || self.walker.diagnostics.iter().any(|diagnostic| diagnostic.message.contains(&format!("`{}`", key.name()))) {
+            let unread = self
+                .walker
+                .diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.message.contains(&format!("`{section}` knows no")));
+            if unread
+                || self
+                    .walker
+                    .diagnostics
+                    .iter()
+                    .any(|diagnostic| diagnostic.message.contains(&format!("`{}`", key.name())))
+            {
                 continue;
             }
             if section == "model" && !lines.iter().any(|line| line.0 == "model") {
@@ -380,14 +397,17 @@ impl Resolver<'_> {
                 }
                 continue;
             }
-            self.complain(
-                Diagnostic::error(format!("`{}` is missing", key.path))
-                    .at(of(section))
-                    .help(format!("{}: write for example `{}: {}`", key.doc, key.name(), key.example())),
-            );
+            self.complain(Diagnostic::error(format!("`{}` is missing", key.path)).at(of(section)).help(format!(
+                "{}: write for example `{}: {}`",
+                key.doc,
+                key.name(),
+                key.example()
+            )));
         }
         if is_collective && !frame.surely_sets(Id::Size as usize) {
-            self.complain(Diagnostic::error("`workload.size` is missing").at(of("workload")).help("write `size: 1 GB`"));
+            self.complain(
+                Diagnostic::error("`workload.size` is missing").at(of("workload")).help("write `size: 1 GB`"),
+            );
         }
         self.required_of_lines(frame);
         self.required_of_machine(frame, is_collective, &of);
@@ -397,20 +417,26 @@ impl Resolver<'_> {
     fn required_of_lines(&mut self, frame: &Frame) {
         for (slot, name, place) in std::mem::take(&mut self.walker.lacking) {
             let is_dim = slot < key::TIERS_FROM;
-            let each = if is_dim { DIMS_FROM + key::EACH * DIM_KEYS.len() + (slot - DIMS_FROM) % DIM_KEYS.len() } else { slot };
+            let each = if is_dim {
+                DIMS_FROM + key::EACH * DIM_KEYS.len() + (slot - DIMS_FROM) % DIM_KEYS.len()
+            } else {
+                slot
+            };
             if is_dim && frame.surely_sets(each) {
                 continue;
             }
             let Some(key) = key::key_of(slot) else { continue };
             let complained = self.walker.diagnostics.iter().any(|diagnostic| {
-                diagnostic.message.contains(&format!("`{}`", key.name())) && diagnostic.place.is_some_and(|at| at.line == place.line)
+                diagnostic.message.contains(&format!("`{}`", key.name()))
+                    && diagnostic.place.is_some_and(|at| at.line == place.line)
             });
             if !complained {
-                self.complain(
-                    Diagnostic::error(format!("`{name}` has no `{}`", key.name()))
-                        .at(place)
-                        .help(format!("{}: write for example `{}: {}`", key.doc, key.name(), key.example())),
-                );
+                self.complain(Diagnostic::error(format!("`{name}` has no `{}`", key.name())).at(place).help(format!(
+                    "{}: write for example `{}: {}`",
+                    key.doc,
+                    key.name(),
+                    key.example()
+                )));
             }
         }
     }
@@ -420,9 +446,9 @@ impl Resolver<'_> {
         let sets = |slot: usize| frame.surely_sets(slot);
         if !sets(dim_slot(0, DimId::Block)) && self.walker.diagnostics.is_empty() {
             self.complain(
-                Diagnostic::error("`cluster.network` is missing")
-                    .at(of("cluster"))
-                    .help("write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
+                Diagnostic::error("`cluster.network` is missing").at(of("cluster")).help(
+                    "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`",
+                ),
             );
         }
         if !self.walker.diagnostics.is_empty() {
@@ -431,25 +457,34 @@ impl Resolver<'_> {
         let memory = |id: Id, like: Id| sets(id as usize) || sets(like as usize);
         if !is_collective && !memory(Id::Capacity, Id::Hbm) {
             self.complain(
-                Diagnostic::error("the NPU has no memory").at(of("cluster")).help("write `cluster: {npu: {hbm: 80 GB, ...}}`, or name a preset (`starsweep list npus`)"),
+                Diagnostic::error("the NPU has no memory")
+                    .at(of("cluster"))
+                    .help("write `cluster: {npu: {hbm: 80 GB, ...}}`, or name a preset (`starsweep list npus`)"),
             );
         }
         if !memory(Id::LocalBandwidth, Id::HbmBandwidth) {
             let reduces = |axis: &Axis| {
                 let mut any = false;
                 axis.visit(&mut |_, alternative| {
-                    any |= alternative.settings.iter().any(|setting| setting.slot as usize == Id::LocalReduction as usize && setting.value == 1.0);
+                    any |= alternative
+                        .settings
+                        .iter()
+                        .any(|setting| setting.slot as usize == Id::LocalReduction as usize && setting.value == 1.0);
                 });
                 any
             };
             let fixed = frame.settings.iter().find(|setting| setting.0 as usize == Id::LocalReduction as usize);
             let swept = frame.axes.iter().any(reduces);
-            let never = !swept && (fixed.is_some_and(|setting| setting.1 == 0.0) || frame.surely_sets(Id::LocalReduction as usize) && fixed.is_none());
+            let never = !swept
+                && (fixed.is_some_and(|setting| setting.1 == 0.0)
+                    || frame.surely_sets(Id::LocalReduction as usize) && fixed.is_none());
             if !is_collective || !never {
                 self.complain(
                     Diagnostic::error("the NPU's memory has no bandwidth, and reductions need it")
                         .at(of("cluster"))
-                        .help("write `npu: {hbm_bandwidth: 3350 GB/s, ...}`, or `collectives: {local_reduction: false}`"),
+                        .help(
+                            "write `npu: {hbm_bandwidth: 3350 GB/s, ...}`, or `collectives: {local_reduction: false}`",
+                        ),
                 );
             }
         }
@@ -459,12 +494,20 @@ impl Resolver<'_> {
     /// One `rest` a product.
     fn too_many_rests(&mut self, frame: &Frame) {
         let is_rest = |slot: usize| {
-            let fixed = frame.settings.iter().find(|setting| setting.0 as usize == slot && setting.1 == REST).map(|setting| setting.2);
+            let fixed = frame
+                .settings
+                .iter()
+                .find(|setting| setting.0 as usize == slot && setting.1 == REST)
+                .map(|setting| setting.2);
             fixed.or_else(|| {
                 let mut place = None;
                 for axis in &frame.axes {
                     axis.visit(&mut |axis, alternative| {
-                        if alternative.settings.iter().any(|setting| setting.slot as usize == slot && setting.value == REST) {
+                        if alternative
+                            .settings
+                            .iter()
+                            .any(|setting| setting.slot as usize == slot && setting.value == REST)
+                        {
                             place = Some(axis.place);
                         }
                     });
@@ -473,18 +516,27 @@ impl Resolver<'_> {
             })
         };
         let fixed: Vec<Place> = (0..MAX_DIMS)
-            .filter_map(|k| frame.settings.iter().find(|setting| setting.0 as usize == dim_slot(k, DimId::Size) && setting.1 == REST))
+            .filter_map(|k| {
+                frame
+                    .settings
+                    .iter()
+                    .find(|setting| setting.0 as usize == dim_slot(k, DimId::Size) && setting.1 == REST)
+            })
             .map(|setting| setting.2)
             .collect();
         if let Some(place) = fixed.get(1) {
-            self.complain(Diagnostic::error("a network has one `rest`").at(*place).help("write the size of the other dimension"));
+            self.complain(
+                Diagnostic::error("a network has one `rest`").at(*place).help("write the size of the other dimension"),
+            );
         }
         let any_rest = (0..MAX_DIMS).find_map(|k| is_rest(dim_slot(k, DimId::Size)));
         if let Some(place) = any_rest
             && !frame.surely_sets(Id::Npus as usize)
         {
             self.complain(
-                Diagnostic::error("`size: rest` needs to know how many NPUs there are").at(place).help("write `npus: 2048` in `cluster`"),
+                Diagnostic::error("`size: rest` needs to know how many NPUs there are")
+                    .at(place)
+                    .help("write `npus: 2048` in `cluster`"),
             );
         }
     }
@@ -523,7 +575,9 @@ impl Resolver<'_> {
         };
         frame.settings.iter().for_each(|setting| note(setting.0, setting.1));
         for axis in &frame.axes {
-            axis.visit(&mut |_, alternative| alternative.settings.iter().for_each(|setting| note(setting.slot, setting.value)));
+            axis.visit(&mut |_, alternative| {
+                alternative.settings.iter().for_each(|setting| note(setting.slot, setting.value))
+            });
         }
         found
     }
@@ -585,7 +639,10 @@ impl Resolver<'_> {
                 for (entry, error) in failed {
                     let later = self.vocabulary.metrics.iter().any(|metric| {
                         error.message.contains(&format!("`{}`", metric.column))
-                            || error.message.contains(&format!("`{}`", metric.column.trim_end_matches(metric.unit.suffix().as_str())))
+                            || error.message.contains(&format!(
+                                "`{}`",
+                                metric.column.trim_end_matches(metric.unit.suffix().as_str())
+                            ))
                     });
                     let error = if section == "where" && later {
                         error.help("`where` decides before evaluation: put a condition on results into `require`")
@@ -602,7 +659,8 @@ impl Resolver<'_> {
         for rule in &rules {
             let is_condition = rule.expression.kind() == Kind::Bool;
             if section != "derive" && !is_condition {
-                let message = format!("`{section}.{}` is {}, not a condition", rule.name, rule.expression.kind().describe());
+                let message =
+                    format!("`{section}.{}` is {}, not a condition", rule.name, rule.expression.kind().describe());
                 self.complain(Diagnostic::error(message).at(rule.place).help("compare it with something: `tp <= 8`"));
             }
             if section == "where" && is_after(rule, derived) {
@@ -617,15 +675,23 @@ impl Resolver<'_> {
     }
 
     /// The input columns.
-    fn columns(&self, frame: &Frame, is_collective: bool, dims: &[(String, Option<usize>, usize)]) -> Vec<super::InputColumn> {
+    fn columns(
+        &self,
+        frame: &Frame,
+        is_collective: bool,
+        dims: &[(String, Option<usize>, usize)],
+    ) -> Vec<super::InputColumn> {
         let mut swept = Vec::new();
-        let mut named: Vec<usize> = frame.settings.iter().map(|setting| setting.0 as usize).filter(|&slot| slot >= NAMES_FROM).collect();
+        let mut named: Vec<usize> =
+            frame.settings.iter().map(|setting| setting.0 as usize).filter(|&slot| slot >= NAMES_FROM).collect();
         for axis in &frame.axes {
             axis.visit(&mut |axis, alternative| {
                 if axis.touched.len() == 1 {
                     swept.push(axis.touched[0] as usize);
                 }
-                named.extend(alternative.settings.iter().map(|setting| setting.slot as usize).filter(|&slot| slot >= NAMES_FROM));
+                named.extend(
+                    alternative.settings.iter().map(|setting| setting.slot as usize).filter(|&slot| slot >= NAMES_FROM),
+                );
             });
         }
         let dims = dims.iter().map(|dim| dim.2 + 1).max().unwrap_or(0);
@@ -677,7 +743,10 @@ impl Resolver<'_> {
     /// What `decide` may name: axes, sections with axes, zips.
     fn subjects(&self, frame: &Frame, columns: &[super::InputColumn], labels: &[(usize, Vec<String>)]) -> Vec<Subject> {
         let mut subjects: Vec<Subject> = Vec::new();
-        let mut add = |name: &str, column: Vec<String>, labels: Vec<String>| match subjects.iter_mut().find(|known| known.name == name) {
+        let mut add = |name: &str, column: Vec<String>, labels: Vec<String>| match subjects
+            .iter_mut()
+            .find(|known| known.name == name)
+        {
             Some(known) => {
                 for column in column {
                     if !known.columns.contains(&column) {
@@ -706,9 +775,10 @@ impl Resolver<'_> {
             });
             let slot = label_slot.or_else(|| axis.touched.first().copied());
             let Some(column) = slot.and_then(of_slot) else { return };
-            let names = label_slot
-                .and_then(|slot| labels.iter().find(|label| label.0 == slot as usize))
-                .map_or_else(|| axis.alternatives.iter().map(|alternative| alternative.label.clone()).collect(), |label| label.1.clone());
+            let names = label_slot.and_then(|slot| labels.iter().find(|label| label.0 == slot as usize)).map_or_else(
+                || axis.alternatives.iter().map(|alternative| alternative.label.clone()).collect(),
+                |label| label.1.clone(),
+            );
             add(path, vec![column.clone()], names.clone());
             if short != path {
                 add(short, vec![column.clone()], names.clone());
@@ -771,20 +841,27 @@ impl Resolver<'_> {
         for entry in defined {
             if !self.walker.used_define.contains(&entry.key) {
                 let message = format!("`define.{}` is used nowhere", entry.key);
-                cautions.push(Diagnostic::caution(message).at(entry.place).help("name it where a mapping stands, or remove it"));
+                cautions.push(
+                    Diagnostic::caution(message).at(entry.place).help("name it where a mapping stands, or remove it"),
+                );
             }
         }
         for axis in &space.axes {
             for (k, alternative) in axis.alternatives.iter().enumerate() {
                 let content = |alternative: &Alternative| {
                     let settings = alternative.settings.iter().filter(|setting| (setting.slot as usize) < NAMES_FROM);
-                    let mut settings: Vec<(Slot, u64)> = settings.map(|setting: &Setting| (setting.slot, setting.value.to_bits())).collect();
+                    let mut settings: Vec<(Slot, u64)> =
+                        settings.map(|setting: &Setting| (setting.slot, setting.value.to_bits())).collect();
                     settings.sort_unstable();
                     settings
                 };
-                let same = |other: &&Alternative| content(other) == content(alternative) && other.axes == alternative.axes;
+                let same =
+                    |other: &&Alternative| content(other) == content(alternative) && other.axes == alternative.axes;
                 if let Some(other) = axis.alternatives[..k].iter().find(same) {
-                    let message = format!("`{}` and `{}` of `{}` are the same: their points have the same ids", other.label, alternative.label, axis.name);
+                    let message = format!(
+                        "`{}` and `{}` of `{}` are the same: their points have the same ids",
+                        other.label, alternative.label, axis.name
+                    );
                     cautions.push(Diagnostic::caution(message).at(axis.place));
                 }
             }
@@ -846,7 +923,8 @@ fn defaults_in_force(space: &Space, is_collective: bool) -> Vec<(&'static str, S
     let mut found = Vec::new();
     let unwritten = defaults();
     for (slot, key) in KEYS.iter().enumerate() {
-        let of_training = key.path.starts_with("plan.") || key.path.starts_with("model.") || key.path.starts_with("precision.");
+        let of_training =
+            key.path.starts_with("plan.") || key.path.starts_with("model.") || key.path.starts_with("precision.");
         let touched = space.axes.iter().any(|axis| axis.touched.contains(&narrow(slot as u64)));
         let same = space.base[slot].to_bits() == unwritten[slot].to_bits();
         if touched || !same || (of_training && is_collective) {

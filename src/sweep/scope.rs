@@ -4,8 +4,8 @@ use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
 use super::rule::Rule;
-use crate::column::with_suffix;
 pub use crate::column::Direction;
+use crate::column::with_suffix;
 use crate::system::MAX_DIMS;
 use crate::units::{Unit, narrow, real};
 
@@ -66,11 +66,16 @@ impl Names<'_> {
     /// A key by its path, by the end of its path if only one key ends so, or with its unit's suffix.
     fn key(name: &str) -> Option<usize> {
         let exact = KEYS.iter().position(|key| key.path == name);
-        let column = || KEYS.iter().position(|key| key.column.is_some_and(|column| column == name || with_suffix(column, key.unit()) == name));
+        let column = || {
+            KEYS.iter().position(|key| {
+                key.column.is_some_and(|column| column == name || with_suffix(column, key.unit()) == name)
+            })
+        };
         let ends = || {
-            let mut found = KEYS.iter().enumerate().filter(|(_, key)| {
-                key.path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
-            });
+            let mut found = KEYS
+                .iter()
+                .enumerate()
+                .filter(|(_, key)| key.path.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')));
             found.next().filter(|_| found.next().is_none()).map(|found| found.0)
         };
         exact.or_else(column).or_else(ends)

@@ -224,8 +224,13 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(space: &'a Space, start: u64) -> Self {
-        let mut cursor =
-            Self { space, digits: space.digits(start), index: start, inputs: Inputs::new(&space.base), unchanged: None };
+        let mut cursor = Self {
+            space,
+            digits: space.digits(start),
+            index: start,
+            inputs: Inputs::new(&space.base),
+            unchanged: None,
+        };
         for level in 0..space.axes.len() {
             cursor.apply(level);
         }

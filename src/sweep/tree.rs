@@ -122,7 +122,9 @@ pub fn parse(text: &str, source: Source) -> Result<Node, Diagnostic> {
     let start = Place { source, line: 1, column: 1, length: 1 };
     if text.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; a sweep file has at most {MAX_BYTES}", text.len());
-        return Err(Diagnostic::error(message).at(start).help("give the name of a sweep file, not of a result or a trace"));
+        return Err(Diagnostic::error(message)
+            .at(start)
+            .help("give the name of a sweep file, not of a result or a trace"));
     }
     let options = serde_saphyr::options! {
         with_snippet: false,

@@ -90,7 +90,9 @@ impl Walker {
                     match &base.node.value {
                         Value::Text(_) | Value::List(_) => self.section(path, &base.node, &over, frame, label),
                         _ => self.complain(
-                            Diagnostic::error("`preset` takes a name").at(base.node.place).help("write `{preset: NAME, key: ...}`"),
+                            Diagnostic::error("`preset` takes a name")
+                                .at(base.node.place)
+                                .help("write `{preset: NAME, key: ...}`"),
                         ),
                     }
                 }
@@ -133,7 +135,8 @@ impl Walker {
             }
             node.clone()
         } else {
-            let presets = preset::at(path).into_iter().flat_map(|kind| kind.presets.iter().map(|entry| entry.key.as_str()));
+            let presets =
+                preset::at(path).into_iter().flat_map(|kind| kind.presets.iter().map(|entry| entry.key.as_str()));
             let known: Vec<&str> = self.define.iter().map(|entry| entry.key.as_str()).chain(presets).collect();
             let help = suggest(name, known).unwrap_or_else(|| section_help(path));
             self.complain(Diagnostic::error(format!("`{path}` knows no `{name}`")).at(place).help(help));
@@ -153,7 +156,11 @@ impl Walker {
         let mut found: Vec<Alternative> = Vec::new();
         for (k, item) in items.iter().enumerate() {
             if matches!(item.value, Value::List(_)) {
-                self.complain(Diagnostic::error("a list in a list").at(item.place).help("a list is an axis: name its values one by one"));
+                self.complain(
+                    Diagnostic::error("a list in a list")
+                        .at(item.place)
+                        .help("a list is an axis: name its values one by one"),
+                );
                 continue;
             }
             let named = match &item.value {
@@ -259,9 +266,11 @@ impl Walker {
         let writes = matches!(node.value, Value::Map(_) | Value::Text(_) | Value::List(_));
         if writes && self.tiers.len() == MAX_TIERS {
             self.complain(
-                Diagnostic::error(format!("a sweep has at most {MAX_TIERS} memory tiers beyond the local one; `{name}` is one more"))
-                    .at(place)
-                    .help("give tiers that never stand beside each other the same name"),
+                Diagnostic::error(format!(
+                    "a sweep has at most {MAX_TIERS} memory tiers beyond the local one; `{name}` is one more"
+                ))
+                .at(place)
+                .help("give tiers that never stand beside each other the same name"),
             );
             return false;
         }
@@ -289,7 +298,11 @@ impl Walker {
         }
         if lines.len() > MAX_DIMS {
             let place = lines[MAX_DIMS].1;
-            self.complain(Diagnostic::error(format!("a network has at most {MAX_DIMS} dimensions")).at(place).help("join dimensions"));
+            self.complain(
+                Diagnostic::error(format!("a network has at most {MAX_DIMS} dimensions"))
+                    .at(place)
+                    .help("join dimensions"),
+            );
             return;
         }
         for (k, (name, place, nodes)) in lines.iter().enumerate() {
@@ -365,10 +378,16 @@ impl Walker {
                 for item in items {
                     match super::leaf::scalar(key, item, &self.tiers) {
                         Ok((value, _)) if value == REST => self.complain(rest_in_list(name, item.place)),
-                        Ok((value, text)) if !seen.insert(value.to_bits()) => self.complain(twice(name, &text, item.place)),
+                        Ok((value, text)) if !seen.insert(value.to_bits()) => {
+                            self.complain(twice(name, &text, item.place))
+                        }
                         Ok(written) => values.push(written),
                         Err(_) if matches!(item.value, Value::List(_)) => {
-                            self.complain(Diagnostic::error("a list in a list").at(item.place).help("a list is an axis: name its values one by one"));
+                            self.complain(
+                                Diagnostic::error("a list in a list")
+                                    .at(item.place)
+                                    .help("a list is an axis: name its values one by one"),
+                            );
                         }
                         Err(diagnostic) => self.complain(diagnostic),
                     }
@@ -385,10 +404,8 @@ impl Walker {
                 let mut axis = Axis::of_values(name, node.place, slot, &[]);
                 axis.all = true;
                 // Stands for its slot until the values are known.
-                axis.alternatives = vec![Alternative {
-                    settings: vec![Setting { slot, value: f64::NAN }],
-                    ..Alternative::default()
-                }];
+                axis.alternatives =
+                    vec![Alternative { settings: vec![Setting { slot, value: f64::NAN }], ..Alternative::default() }];
                 frame.axes.push(axis);
             }
             _ => match super::leaf::scalar(key, node, &self.tiers) {
@@ -409,7 +426,10 @@ impl Walker {
         let foreign = FOREIGN.iter().find(|foreign| foreign.0 == name).map(|foreign| foreign.1.to_owned());
         let per_dimension = path == "collectives" && name.ends_with("implementation");
         let help = if per_dimension {
-            Some("write `algorithm: by_block`, or one of `ring`, `direct`, `halving_doubling`; a list is an axis here".to_owned())
+            Some(
+                "write `algorithm: by_block`, or one of `ring`, `direct`, `halving_doubling`; a list is an axis here"
+                    .to_owned(),
+            )
         } else {
             foreign.or_else(|| suggest(name, known))
         };
@@ -444,7 +464,9 @@ pub fn merge(path: &str, entries: &[Entry], over: &[&Node]) -> Vec<Line> {
         let (head, below) = Node::split_dots(entry);
         let node = below.unwrap_or_else(|| entry.node.clone());
         match lines.iter_mut().find(|line| line.0 == head) {
-            Some(line) if replaces && is_leaf(path, &head) && !matches!(node.value, Value::Map(_)) => line.2 = vec![node],
+            Some(line) if replaces && is_leaf(path, &head) && !matches!(node.value, Value::Map(_)) => {
+                line.2 = vec![node]
+            }
             Some(line) => line.2.push(node),
             None => lines.push((head, entry.place, vec![node])),
         }
@@ -473,8 +495,19 @@ fn tier_number(path: &str, walker: &Walker) -> Option<usize> {
 
 /// Whether a mapping may stand at a path.
 fn is_section(path: &str) -> bool {
-    matches!(path, "workload" | "model" | "precision" | "cluster" | "cluster.npu" | "cluster.network" | "memory" | "plan" | "collectives" | "memory.local")
-        || is_tier(path)
+    matches!(
+        path,
+        "workload"
+            | "model"
+            | "precision"
+            | "cluster"
+            | "cluster.npu"
+            | "cluster.network"
+            | "memory"
+            | "plan"
+            | "collectives"
+            | "memory.local"
+    ) || is_tier(path)
         || (path.starts_with("cluster.network.") && path.matches('.').count() == 2)
 }
 
@@ -538,19 +571,27 @@ fn section_help(path: &str) -> String {
     let known = known_keys(path);
     let known: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
     match path {
-        "cluster.network" => "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`".into(),
-        "model" => "write the name of a preset (`starsweep list models`), or a mapping with `layers`, `hidden`, ...".into(),
+        "cluster.network" => {
+            "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`".into()
+        }
+        "model" => {
+            "write the name of a preset (`starsweep list models`), or a mapping with `layers`, `hidden`, ...".into()
+        }
         _ if known.is_empty() => "write a mapping".into(),
         _ => format!("write a mapping with {}", quoted(&known)),
     }
 }
 
 fn empty(name: &str, place: Place) -> Diagnostic {
-    Diagnostic::error(format!("the list of `{name}` is empty")).at(place).help("a list is an axis and has at least one value")
+    Diagnostic::error(format!("the list of `{name}` is empty"))
+        .at(place)
+        .help("a list is an axis and has at least one value")
 }
 
 fn twice(name: &str, value: &str, place: Place) -> Diagnostic {
-    Diagnostic::error(format!("`{value}` stands twice in `{name}`")).at(place).help("every value of an axis is another one")
+    Diagnostic::error(format!("`{value}` stands twice in `{name}`"))
+        .at(place)
+        .help("every value of an axis is another one")
 }
 
 fn rest_in_list(name: &str, place: Place) -> Diagnostic {

@@ -53,7 +53,9 @@ impl Cost {
                 (Collective::AllReduce, false) => (Some(Collective::ReduceScatter), Some(Collective::AllGather)),
                 (single, _) => (Some(single), None),
             };
-            let phase = |kind: Option<Collective>| kind.map_or_else(Phase::default, |kind| Phase::of(kind, running, span, system));
+            let phase = |kind: Option<Collective>| {
+                kind.map_or_else(Phase::default, |kind| Phase::of(kind, running, span, system))
+            };
             outwards.push(phase(first));
             inwards.push(phase(second));
             if collective != Collective::AllToAll {
@@ -61,7 +63,11 @@ impl Cost {
             }
         }
         let sent = outwards.iter().zip(&inwards).map(|(out, back)| chunks * (out.sent + back.sent)).collect();
-        let delay = if collective == Collective::AllReduce {
+        // Spans of one dimension take turns on it: nothing is spent twice.
+        let taken_twice = spans.windows(2).any(|pair| pair[0].dim == pair[1].dim);
+        let delay = if taken_twice {
+            outwards.iter().chain(&inwards).fold(Delay::ZERO, |sum, phase| sum + phase.delay) * chunks
+        } else if collective == Collective::AllReduce {
             there_and_back(&outwards, &inwards, chunks)
         } else {
             one_way(&outwards, chunks)
@@ -87,7 +93,8 @@ impl Phase {
         algorithm.of(dim.block, collective).part().steps(collective, span.members, &mut |step| {
             let carry = dim.block.part().carry(step.pattern, span);
             let repeat = f64::from(step.repeat);
-            let mut delay = endpoint_delay + dim.hop_latency * carry.hops + over(step.sent * size, dim.bandwidth * carry.share);
+            let mut delay =
+                endpoint_delay + dim.hop_latency * carry.hops + over(step.sent * size, dim.bandwidth * carry.share);
             if local_reduction {
                 delay = delay + over(REDUCTION_TRAFFIC * step.reduced * size, memory);
             }

@@ -75,7 +75,8 @@ impl Network {
     /// The shape in the paper's notation, innermost first: `R(16)_FC(8)_SW(4)` [ASTRA2].
     #[must_use]
     pub fn shape(&self) -> String {
-        let parts: Vec<_> = self.dims.iter().map(|dim| format!("{}({})", dim.block.part().symbol(), dim.size)).collect();
+        let parts: Vec<_> =
+            self.dims.iter().map(|dim| format!("{}({})", dim.block.part().symbol(), dim.size)).collect();
         parts.join("_")
     }
 }

@@ -1,10 +1,10 @@
-//! `check`: can a point exist? Arithmetic on shapes and degrees alone: divisibility, then placement, then capacity.
+//! `check`: can a point exist? Arithmetic on shapes and degrees alone: divisibility first, then capacity.
 
 use super::footprint::Footprint;
 use super::infeasible::{Infeasible, Reason};
 use super::share::Share;
 use super::strategy::Strategy;
-use super::{Job, Training, place};
+use super::{Job, Training};
 use crate::system::System;
 
 /// Whether a job can run on a machine, and what it fills of its memories.
@@ -22,14 +22,14 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
     for strategy in Strategy::ALL {
         strategy.part().check(training)?;
     }
-    place(job, &system.network)?;
     fits(training, system)
 }
 
 /// Whether the fullest stage fits.
 fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
     let footprint = Footprint::of(training, &Share::of(training));
-    let refuse = |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
+    let refuse =
+        |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
     let (demand, bound) = (footprint.total(), system.memory.usable());
     if demand > bound {
         return refuse(Reason::Memory, demand.as_real(), bound.as_real());

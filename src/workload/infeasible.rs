@@ -48,9 +48,9 @@ impl Reason {
         Self::LayersPerStage,
         Self::BatchPerReplica,
         Self::MicrobatchesPerStage,
-        Self::Placement,
         Self::Memory,
         Self::TierMemory,
+        Self::Placement,
         Self::TimeRange,
     ];
 

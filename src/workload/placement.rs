@@ -106,12 +106,7 @@ fn locate(factors: &[Factor], network: &Network) -> Result<Spans, Infeasible> {
                     return Err(Infeasible::new(Reason::Placement, real(end), real(above)));
                 }
                 found *= high / low;
-                let span = Span {
-                    dim,
-                    size: dimension.size,
-                    members: narrow(high / low),
-                    stride: narrow(low / below),
-                };
+                let span = Span { dim, size: dimension.size, members: narrow(high / low), stride: narrow(low / below) };
                 add(&mut spans, span);
             }
             below = above;

@@ -1,7 +1,7 @@
 //! The share of one NPU: what is left of a layer and a microbatch once every strategy has divided it.
 
-use super::strategy::Strategy;
 use super::Training;
+use super::strategy::Strategy;
 use crate::units::real;
 
 /// A number for the dense part of a model and one for its routed experts.

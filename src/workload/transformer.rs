@@ -76,22 +76,23 @@ impl Transformer {
     /// ```
     #[must_use]
     pub fn attention_parameters(&self) -> f64 {
-        let query = self.hidden * self.heads * self.head_dim;
-        let key_value = 2 * self.hidden * self.kv_heads * self.head_dim;
-        let projection = self.heads * self.head_dim * self.hidden;
-        real(query + key_value + projection)
+        let hidden = real(self.hidden);
+        let query = hidden * real(self.heads) * real(self.head_dim);
+        let key_value = 2.0 * hidden * real(self.kv_heads) * real(self.head_dim);
+        let projection = real(self.heads) * real(self.head_dim) * hidden;
+        query + key_value + projection
     }
 
     /// Weights of a dense MLP: g h f with g matrices.
     #[must_use]
     pub fn mlp_parameters(&self) -> f64 {
-        real(self.mlp.matrices() * self.hidden * self.ffn)
+        real(self.mlp.matrices()) * real(self.hidden) * real(self.ffn)
     }
 
     /// Weights of one expert.
     #[must_use]
     pub fn expert_parameters(&self) -> f64 {
-        real(self.mlp.matrices() * self.hidden * self.moe_ffn)
+        real(self.mlp.matrices()) * real(self.hidden) * real(self.moe_ffn)
     }
 
     /// Weights of the router of one layer.

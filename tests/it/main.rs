@@ -1,0 +1,12 @@
+//! One binary, one file per question: see `tests/README.md`.
+
+mod cli;
+mod diagnostics;
+mod docs;
+mod laws;
+mod papers;
+mod resume;
+mod smoke;
+mod space;
+mod support;
+mod tidy;

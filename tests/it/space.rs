@@ -1,0 +1,191 @@
+//! Is the product right? Numbers and values are inverse of each other; the order of writing changes nothing; ids are unique.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use starsweep::run::vocabulary;
+use starsweep::sweep::point::{id, id_text};
+use starsweep::sweep::{Remover, resolve};
+
+use crate::support::{points, read, sweep};
+
+const RICH: &str = "
+define:
+  small: {npus: [8, 16], network: {a: {block: ring, size: [2, 4], bandwidth: 100 GB/s}, b: {block: switch, size: rest, bandwidth: 50 GB/s}}}
+  large: {npus: {from: 32, to: 128, times: 2}, network: {a: {block: switch, size: rest, bandwidth: {from: 100 GB/s, to: 300 GB/s, step: 100 GB/s}}}}
+zip:
+  job:
+    one: {model: GPT-3-13B, seq_len: 2048, global_batch: 64 seq}
+    two: {model: Llama-3-8B, seq_len: 8192, global_batch: [32 seq, 64 seq]}
+precision: bf16
+cluster: [small, large]
+cluster.npu: [H100-SXM-80GB, A100-SXM-80GB]
+plan: {tp: all, pp: [1, 2, 4], vpp: [1, 2], zero: all, recompute: [none, full]}
+where: {narrow: tp <= 8}
+";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a_points_number_and_its_digits_are_inverse_of_each_other(part in 0.0..1.0_f64) {
+        let sweep = sweep(RICH);
+        let number = (part * sweep.space.len() as f64) as u64;
+        let digits = sweep.space.digits(number);
+        prop_assert_eq!(sweep.space.index(&digits), number);
+        prop_assert!(digits.iter().zip(&sweep.space.axes).all(|(digit, axis)| *digit < axis.len));
+    }
+
+    #[test]
+    fn a_cursor_that_walks_sees_what_one_that_jumps_sees(start in 0_u64..60_000) {
+        let sweep = sweep(RICH);
+        let start = start % sweep.space.len();
+        let mut walker = sweep.space.cursor(start);
+        for _ in 0..40 {
+            let Some(number) = walker.next_point(sweep.space.len()) else { break };
+            let jumper = sweep.space.cursor(number);
+            let mut room = Vec::new();
+            prop_assert_eq!(id(&walker.inputs, &mut room), id(&jumper.inputs, &mut room));
+            prop_assert_eq!(sweep.space.remover(&jumper.inputs), None);
+            walker.step();
+        }
+    }
+}
+
+#[test]
+fn skipping_finds_what_looking_at_every_number_finds() {
+    let sweep = sweep(RICH);
+    let mut looked_at = Vec::new();
+    let mut cursor = sweep.space.cursor(0);
+    for number in 0..sweep.space.len() {
+        assert_eq!(cursor.index(), number);
+        if sweep.space.remover(&cursor.inputs).is_none() {
+            looked_at.push(number);
+        }
+        cursor.step();
+    }
+    let mut skipped = Vec::new();
+    let mut cursor = sweep.space.cursor(0);
+    while let Some(number) = cursor.next_point(sweep.space.len()) {
+        skipped.push(number);
+        cursor.step();
+    }
+    assert!(!skipped.is_empty());
+    assert_eq!(skipped, looked_at);
+}
+
+#[test]
+fn the_order_of_writing_changes_nothing() {
+    let reordered = "
+where: {narrow: tp<=8}
+plan: {recompute: [none, full], zero: all, vpp: [1, 2], pp: [1, 2, 4], tp: all}
+cluster: [small, large]
+precision: bf16
+zip:
+  job:
+    one: {global_batch: 64 seq, seq_len: 2048, model: GPT-3-13B}
+    two: {seq_len: 8192, global_batch: [32 seq, 64 seq], model: Llama-3-8B}
+cluster.npu: [H100-SXM-80GB, A100-SXM-80GB]   # a comment
+define:
+  large: {network: {a: {bandwidth: {from: 0.1 TB/s, to: 300 GB/s, step: 100 GB/s}, size: rest, block: switch}}, npus: {times: 2, to: 128, from: 32}}
+  small: {network: {a: {size: [2, 4], block: ring, bandwidth: 800 Gb/s}, b: {block: switch, bandwidth: 50 GB/s, size: rest}}, npus: [8, 16]}
+";
+    let (one, other) = (sweep(RICH), sweep(reordered));
+    let ids = |sweep| {
+        let mut room = Vec::new();
+        points(sweep).iter().map(|inputs| id(inputs, &mut room)).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&one), ids(&other));
+    // Only the text of a rule is taken as written, but for its blanks.
+    let respaced = reordered.replace("tp<=8", "tp   <=   8");
+    assert_eq!(one.identity, sweep(&respaced).identity);
+}
+
+#[test]
+fn a_value_that_counts_changes_the_identity_and_the_ids() {
+    let changed = RICH.replace("bandwidth: 50 GB/s", "bandwidth: 51 GB/s");
+    assert_ne!(sweep(RICH).identity, sweep(&changed).identity);
+    assert_ne!(sweep(RICH).identity, sweep(&RICH.replace("tp <= 8", "tp <= 4")).identity);
+}
+
+#[test]
+fn ids_are_unique_over_ten_million_points() {
+    let yaml = "
+workload: {collective: all_reduce, size: {from: 1 MB, to: 1000 MB, step: 1 MB}}
+network: {a: {block: ring, size: 8, bandwidth: {from: 1 GB/s, to: 100 GB/s, step: 1 GB/s}}}
+collectives: {local_reduction: false, chunks: {from: 1, to: 100, step: 1}}
+";
+    let sweep = sweep(yaml);
+    assert_eq!(sweep.space.len(), 10_000_000);
+    let mut ids = Vec::with_capacity(10_000_000);
+    let mut room = Vec::new();
+    let mut cursor = sweep.space.cursor(0);
+    while cursor.next_point(sweep.space.len()).is_some() {
+        ids.push(id(&cursor.inputs, &mut room));
+        cursor.step();
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 10_000_000);
+    let texts: HashSet<_> = ids.iter().take(1000).map(|&id| id_text(id)).collect();
+    assert_eq!(texts.len(), 1000);
+}
+
+#[test]
+fn ids_survive_an_added_axis_value_and_a_renaming() {
+    let ids = |yaml: &str| {
+        let mut room = Vec::new();
+        points(&sweep(yaml)).iter().map(|inputs| id(inputs, &mut room)).collect::<HashSet<_>>()
+    };
+    let before = ids(RICH);
+    let after = ids(&RICH.replace("pp: [1, 2, 4]", "pp: [1, 2, 4, 8]"));
+    assert!(before.is_subset(&after) && before.len() < after.len());
+    assert_eq!(before, ids(&RICH.replace("small", "tiny")));
+}
+
+#[test]
+fn a_knob_that_cannot_matter_is_not_multiplied() {
+    let yaml = "
+model: GPT-3-13B
+seq_len: 2048
+global_batch: 64 seq
+cluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: switch, size: 8, bandwidth: 450 GB/s}}}
+plan: {pp: [1, 2], vpp: [1, 2, 4], tp: [1, 8], sequence_parallel: [false, true], dp: rest}
+";
+    let sweep = sweep(yaml);
+    let found = points(&sweep);
+    // tp 1: pp 1 | pp 2 x vpp 3, sequence parallelism once: 4. tp 8: pp 1, both: 2; pp 2 makes 16 of 8.
+    assert_eq!(found.len(), 6);
+}
+
+#[test]
+fn the_engineers_counts_are_those_of_the_language() {
+    // USERS: tp 12 x pp 12 x ep 12 x cp 3 x ...; without cp and overlap: world size leaves pairs with i + j <= 11, 78 of 144.
+    let yaml = "
+model: Llama-4-Maverick-400B
+seq_len: 8192
+global_batch: 2048 seq
+cluster: {npu: H100-SXM-80GB, npus: 2048, network: {nvlink: {preset: NVLink4, size: 8}, leaf: {preset: IB-NDR400, size: rest}}}
+plan: {tp: all, pp: all, ep: all, dp: rest, vpp: all, micro_batch_size: [1 seq, 2 seq], recompute: [none, selective, full]}
+";
+    let sweep = sweep(yaml);
+    assert_eq!(sweep.space.len(), 12 * 12 * 12 * 10 * 2 * 3);
+    let mut cursor = sweep.space.cursor(0);
+    let mut world = 0;
+    for _ in 0..sweep.space.len() {
+        world += u64::from(matches!(
+            sweep.space.remover(&cursor.inputs),
+            Some(Remover::Rule(starsweep::sweep::Removal::WorldSize))
+        ));
+        cursor.step();
+    }
+    assert_eq!(world, (144 - 78) * 12 * 10 * 2 * 3);
+}
+
+#[test]
+fn an_override_goes_over_the_file() {
+    let file = read("sweeps/quickstart.yaml");
+    let overrides = ["plan.tp=8".to_owned(), "cluster.npus=256".to_owned()];
+    let sweep = resolve(&file, &overrides, &vocabulary()).expect("a sweep");
+    assert!(sweep.space.axes.iter().all(|axis| axis.name != "plan.tp" && axis.name != "cluster.npus"));
+}
