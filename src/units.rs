@@ -664,7 +664,7 @@ pub fn plain(value: f64) -> String {
         return "0".into();
     }
     let size = value.abs();
-    if size >= 1e15 || size < 1e-4 {
+    if !(1e-4..1e15).contains(&size) {
         return format!("{value:.3e}");
     }
     let decimals = if size >= 1000.0 {

@@ -17,6 +17,7 @@ use crate::workload::strategy::Strategy;
 const PARTS: [&str; 5] = ["topologies", "algorithms", "strategies", "metrics", "keys"];
 
 /// Lists one kind of thing, or says which kinds there are.
+#[expect(clippy::unnecessary_wraps, reason = "every subcommand has this shape")]
 pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     let kinds = preset::kinds();
     let Some(what) = &args.what else {

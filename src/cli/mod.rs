@@ -117,7 +117,7 @@ fn near_file(file: &Path) -> String {
         .flatten()
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".yaml") || name.ends_with(".yml"))
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml" || end == "yml"))
         .collect();
     known.sort();
     crate::sweep::resolve::suggestion(&name, &known)

@@ -36,12 +36,11 @@ fn known(name: &str, columns: &[String]) -> anyhow::Result<String> {
     let found = columns
         .iter()
         .find(|column| *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix) == Some(name)));
-    match found {
-        Some(column) => Ok(column.clone()),
-        None => {
-            let help = suggest(name, columns.iter().map(String::as_str)).unwrap_or_default();
-            bail!("the table has no column `{name}`; {help}")
-        }
+    if let Some(column) = found {
+        Ok(column.clone())
+    } else {
+        let help = suggest(name, columns.iter().map(String::as_str)).unwrap_or_default();
+        bail!("the table has no column `{name}`; {help}")
     }
 }
 

@@ -205,14 +205,11 @@ fn present(frame: &DataFrame, columns: &[&str]) -> Vec<String> {
     columns.iter().filter(|column| frame.column(column).is_ok()).map(|&column| column.to_owned()).collect()
 }
 
-/// The columns in which rows of a frame differ, of those that a person would choose by.
+/// The axes in which rows of a frame differ.
 fn telling(sweep: &Sweep, frame: &DataFrame) -> Vec<String> {
-    let skip = |name: &str| name.starts_with("dim") || name == "network_shape";
-    let inputs = sweep.columns.iter().map(|column| column.column.name.as_str()).filter(|name| !skip(name));
-    inputs
-        .filter(|name| frame.column(name).and_then(polars::prelude::Column::n_unique).is_ok_and(|unique| unique > 1))
-        .map(str::to_owned)
-        .collect()
+    let differs =
+        |name: &&str| frame.column(name).and_then(polars::prelude::Column::n_unique).is_ok_and(|unique| unique > 1);
+    sweep.axis_columns().into_iter().filter(differs).map(str::to_owned).collect()
 }
 
 /// One line for each compared alternative: its best point.

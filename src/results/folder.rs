@@ -50,7 +50,7 @@ impl Folder {
     pub fn columns(&self) -> Result<Vec<String>, StoreError> {
         let file = File::open(&self.files[0]).map_err(at("read", &self.files[0]))?;
         let schema = ParquetReader::new(file).schema()?;
-        Ok(schema.iter_names().map(|name| name.to_string()).collect())
+        Ok(schema.iter_names().map(polars::prelude::PlSmallStr::to_string).collect())
     }
 
     /// Some columns of one segment, or all.

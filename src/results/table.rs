@@ -16,6 +16,8 @@ pub struct TableColumn {
     pub column: Column,
     /// The texts of a text column, by number.
     pub words: Arc<[String]>,
+    /// Whether every row has the value of the first.
+    pub constant: bool,
 }
 
 /// Rows of one segment. A number of a text column is the place of its word; NaN is null.
@@ -57,6 +59,12 @@ impl Table {
         self.ids.extend_from_slice(id);
     }
 
+    /// Whether a column still wants the value of the row that was begun: a constant one only that of the first.
+    #[must_use]
+    pub fn wants(&self, column: usize) -> bool {
+        !self.columns[column].constant || self.values[column].is_empty()
+    }
+
     /// The next value of a column.
     pub fn push(&mut self, column: usize, value: f64) {
         self.values[column].push(value);
@@ -85,26 +93,23 @@ impl Table {
         for ((spec, values), more) in self.columns.iter().zip(&self.values).zip(&self.more_words) {
             let name = spec.column.name.as_str().into();
             let present = |value: &f64| if value.is_nan() { None } else { Some(*value) };
-            columns.push(match spec.column.dtype {
+            let text = |value: &f64| {
+                let place = crate::units::index(crate::units::whole(present(value)?));
+                spec.words.get(place).or_else(|| more.get(place - spec.words.len())).map(String::as_str)
+            };
+            let whole = |value: &f64| present(value).map(crate::units::signed);
+            let flag = |value: &f64| present(value).map(|flag| flag != 0.0);
+            let column = match spec.column.dtype {
                 Dtype::Real => {
                     ChunkedArray::<Float64Type>::from_iter_options(name, values.iter().map(present)).into_column()
                 }
                 Dtype::Count => {
-                    let wholes = values.iter().map(|value| present(value).map(crate::units::signed));
-                    ChunkedArray::<Int64Type>::from_iter_options(name, wholes).into_column()
+                    ChunkedArray::<Int64Type>::from_iter_options(name, values.iter().map(whole)).into_column()
                 }
-                Dtype::Flag => {
-                    let flags = values.iter().map(|value| present(value).map(|flag| flag != 0.0));
-                    BooleanChunked::from_iter_options(name, flags).into_column()
-                }
-                Dtype::Text => {
-                    let text = |value: &f64| {
-                        let place = crate::units::index(crate::units::whole(present(value)?));
-                        spec.words.get(place).or_else(|| more.get(place - spec.words.len())).map(String::as_str)
-                    };
-                    StringChunked::from_iter_options(name, values.iter().map(text)).into_column()
-                }
-            });
+                Dtype::Flag => BooleanChunked::from_iter_options(name, values.iter().map(flag)).into_column(),
+                Dtype::Text => StringChunked::from_iter_options(name, values.iter().map(text)).into_column(),
+            };
+            columns.push(if spec.constant && rows > 1 { column.new_from_index(0, rows) } else { column });
         }
         DataFrame::new(rows, columns)
     }
@@ -120,6 +125,7 @@ mod tests {
         let spec = |name: &str, dtype| TableColumn {
             column: Column { name: name.into(), dtype, unit: Unit::NONE, meaning: String::new() },
             words: Arc::from(["yes".to_owned()]),
+            constant: false,
         };
         let columns = [spec("r", Dtype::Real), spec("c", Dtype::Count), spec("f", Dtype::Flag), spec("t", Dtype::Text)];
         let filled = |value: f64| {

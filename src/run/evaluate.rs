@@ -18,6 +18,7 @@ pub struct Evaluation {
 #[derive(Debug, Default)]
 pub struct Evaluator {
     program: Program,
+    placement: Placement,
     built: Option<Job>,
 }
 
@@ -29,14 +30,14 @@ impl Evaluator {
     pub fn evaluate(&mut self, job: &Job, system: &System) -> Result<Evaluation, Infeasible> {
         let footprint = workload::check(job, system)?;
         let with_account = |infeasible| Infeasible { footprint: Some(footprint), ..infeasible };
-        let placement: Placement = workload::place(job, &system.network).map_err(with_account)?;
+        workload::place(job, &system.network, &mut self.placement).map_err(with_account)?;
         if self.built.as_ref() != Some(job) {
             // Forgotten while it is written: a panic leaves no half of a program behind.
             self.built = None;
             workload::build(job, &mut self.program);
             self.built = Some(*job);
         }
-        let report = engine::evaluate(&self.program, &placement, system).map_err(with_account)?;
+        let report = engine::evaluate(&self.program, &self.placement, system).map_err(with_account)?;
         Ok(Evaluation { footprint, report })
     }
 

@@ -7,6 +7,7 @@ use crate::results::TableColumn;
 use crate::results::metric::{MetricPart, Scope};
 use crate::results::status::Status;
 use crate::sweep::column::From;
+use crate::sweep::key::{DIMS_FROM, TIERS_FROM};
 use crate::sweep::{MetricWord, Sweep, Vocabulary};
 use crate::units::Unit;
 use crate::workload::Reason;
@@ -74,7 +75,7 @@ pub fn fixed_columns() -> [(Column, Origin); 4] {
 pub fn metric_column(metric: MetricPart, dim: usize) -> Column {
     let part = metric.part();
     let name = match part.scope() {
-        Scope::Dimension(name) => with_suffix(&format!("dim{dim}_{}", name.trim_end_matches("_time")), part.unit()),
+        Scope::Dimension(name) => with_suffix(&format!("dim{dim}_{name}"), part.unit()),
         _ => with_suffix(metric.name(), part.unit()),
     };
     Column { name, dtype: part.dtype(), unit: part.unit(), meaning: part.meaning().to_owned() }
@@ -103,7 +104,8 @@ impl Layout {
         let mut columns = Vec::new();
         let mut origins = Vec::new();
         let mut add = |column: Column, words: Vec<String>, origin| {
-            columns.push(TableColumn { column, words: words.into() });
+            let constant = matches!(origin, Origin::Input(k) if is_constant(sweep, sweep.columns[k].from));
+            columns.push(TableColumn { column, words: words.into(), constant });
             origins.push(origin);
         };
         for (column, origin) in fixed_columns() {
@@ -134,6 +136,16 @@ impl Layout {
             add(column.clone(), Vec::new(), Origin::Derived(*k));
         }
         Self { columns: columns.into(), origins }
+    }
+}
+
+/// Whether an input column has one value all through a sweep.
+fn is_constant(sweep: &Sweep, from: From) -> bool {
+    match from {
+        From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => {
+            sweep.space.level(&[slot]) == 0
+        }
+        From::Shape => sweep.space.level(&(DIMS_FROM..TIERS_FROM).collect::<Vec<_>>()) == 0,
     }
 }
 

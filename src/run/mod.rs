@@ -1,5 +1,6 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
+pub mod document;
 pub mod evaluate;
 pub mod layout;
 pub mod preview;

@@ -1,7 +1,7 @@
 //! The preview: what a sweep is before anything is evaluated: how many points, what each rule removes, what cannot exist.
 
 use crate::sweep::{Removal, Remover, Sweep, point};
-use crate::workload::{Reason, check, place};
+use crate::workload::{Placement, Reason, check, place};
 
 /// The largest product that is counted number by number.
 pub const COUNTED: u64 = 10_000_000;
@@ -55,13 +55,14 @@ pub fn preview(sweep: &Sweep) -> Preview {
     let mut counts = vec![0_u64; Removal::ALL.len() + sweep.space.filters.len()];
     let mut found = Preview { raw, looked_at, ..Preview::default() };
     let mut infeasible = vec![0_u64; Reason::ALL.len()];
+    let mut placement = Placement::default();
     let mut consider = |inputs: &crate::sweep::Inputs| match sweep.space.remover(inputs) {
         Some(Remover::Rule(removal)) => counts[removal as usize] += 1,
         Some(Remover::Filter(k)) => counts[Removal::ALL.len() + k] += 1,
         None => {
             found.left += 1;
             let (job, system) = (point::job(inputs), point::system(inputs));
-            let fits = check(&job, &system).and_then(|_| place(&job, &system.network).map(|_| ()));
+            let fits = check(&job, &system).and_then(|_| place(&job, &system.network, &mut placement));
             if let Err(refused) = fits {
                 infeasible[refused.reason as usize] += 1;
             }

@@ -147,6 +147,9 @@ impl<'a> Worker<'a> {
         }
         self.table.push_id(&point::id_text(point::id(inputs, &mut self.canonical)));
         for (column, origin) in self.layout.origins.iter().enumerate() {
+            if !self.table.wants(column) {
+                continue;
+            }
             let value = match *origin {
                 Origin::Status => real(verdict.status as u64),
                 Origin::Reason => verdict.reason,

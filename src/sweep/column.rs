@@ -114,8 +114,9 @@ fn of_key(name: String, slot: usize, key: &'static key::Key) -> InputColumn {
         key::Kind::Choice(words) => (Dtype::Text, From::Word(slot, words)),
         key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
         key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
-        key::Kind::Count { .. } => (Dtype::Count, From::Number(slot)),
-        key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => (Dtype::Count, From::Number(slot)),
+        key::Kind::Count { .. } | key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => {
+            (Dtype::Count, From::Number(slot))
+        }
         key::Kind::Quantity { .. } | key::Kind::Share => (Dtype::Real, From::Number(slot)),
     };
     InputColumn { column: Column { name, dtype, unit: key.unit(), meaning: key.doc.to_owned() }, from }

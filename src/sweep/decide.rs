@@ -90,15 +90,14 @@ fn subjects_of<'a>(node: &Node, subjects: &'a [Subject], complaints: &mut Vec<Di
     let mut found = Vec::new();
     for item in items {
         let name = item.scalar().unwrap_or_default();
-        match subjects.iter().find(|subject| subject.name == name) {
-            Some(subject) => found.push(subject),
-            None => {
-                let known = subjects.iter().map(|subject| subject.name.as_str());
-                let diagnostic = Diagnostic::error(format!("`{name}` is no axis of this sweep")).at(item.place);
-                let help =
-                    suggest(&name, known).unwrap_or_else(|| "the sweep has no axis: write a list somewhere".to_owned());
-                complaints.push(diagnostic.help(help));
-            }
+        if let Some(subject) = subjects.iter().find(|subject| subject.name == name) {
+            found.push(subject);
+        } else {
+            let known = subjects.iter().map(|subject| subject.name.as_str());
+            let diagnostic = Diagnostic::error(format!("`{name}` is no axis of this sweep")).at(item.place);
+            let help =
+                suggest(&name, known).unwrap_or_else(|| "the sweep has no axis: write a list somewhere".to_owned());
+            complaints.push(diagnostic.help(help));
         }
     }
     found

@@ -85,9 +85,7 @@ impl Key {
     #[must_use]
     pub fn example(&self) -> String {
         match self.kind {
-            Kind::Quantity { unit, .. } => unit.example().to_owned(),
-            Kind::Count { unit, .. } if unit == Unit::NONE => "8".to_owned(),
-            Kind::Count { unit, .. } => unit.example().to_owned(),
+            Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit.example().to_owned(),
             Kind::Share => "70 %".to_owned(),
             Kind::Choice(words) => words[0].to_owned(),
             Kind::Flag => "true".to_owned(),

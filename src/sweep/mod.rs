@@ -1,10 +1,14 @@
 //! The question: a YAML file as a space of design points.
 
+mod all;
 pub mod axis;
+mod caution;
 pub mod column;
 pub mod decide;
 pub mod diagnostic;
+pub mod document;
 pub mod expression;
+mod foreign;
 pub mod freeze;
 pub mod identity;
 pub mod inputs;
@@ -12,10 +16,12 @@ pub mod key;
 pub mod leaf;
 pub mod point;
 pub mod preset;
+mod required;
 pub mod resolve;
 pub mod rule;
 pub mod scope;
 pub mod space;
+mod subject;
 pub mod tree;
 pub mod walk;
 
@@ -59,4 +65,34 @@ pub struct Sweep {
     pub cautions: Vec<Diagnostic>,
     /// Keys that are not written and the value in force.
     pub defaults: Vec<(&'static str, String)>,
+}
+
+impl Sweep {
+    /// The columns that are axes: of values, of named alternatives, of rows of a zip. Not those that follow from one.
+    #[must_use]
+    pub fn axis_columns(&self) -> Vec<&str> {
+        use column::From;
+        let mut slots = Vec::new();
+        for axis in &self.space.axes {
+            axis.visit(&mut |axis, _| {
+                let name = axis.name.rsplit('.').next().unwrap_or(&axis.name);
+                let named = self.columns.iter().find(|column| column.column.name == name);
+                match (axis.touched.as_slice(), named.map(|column| column.from)) {
+                    (&[slot], _) => slots.push(slot as usize),
+                    (_, Some(From::Name(slot))) => slots.push(slot),
+                    _ => {}
+                }
+            });
+        }
+        let is_axis = |column: &&InputColumn| match column.from {
+            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => slots.contains(&slot),
+            From::Shape => false,
+        };
+        let dp = |column: &&InputColumn| column.from == From::Number(key::Id::Dp as usize);
+        self.columns
+            .iter()
+            .filter(|column| is_axis(column) || dp(column))
+            .map(|column| column.column.name.as_str())
+            .collect()
+    }
 }

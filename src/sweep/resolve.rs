@@ -1,21 +1,18 @@
 //! From the file to a sweep: presets, defaults, names, expressions; every mistake is gathered before anything runs.
 
-use super::axis::{self, Alternative, Axis, MAX_POINTS, Setting};
+use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Column, Contents, Dtype, input_columns, with_suffix};
-use super::decide::{self, Decide, Subject};
 use super::diagnostic::{Diagnostic, Place, Source, suggest};
 use super::expression::{self, Kind};
-use super::inputs::{Inputs, REST};
-use super::key::{
-    self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, MAX_ZIPS, NAMED, NAMES_FROM, SLOTS, Slot, ZIPS_FROM, dim_slot,
-};
+use super::inputs::REST;
+use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
 use super::rule::Rule;
-use super::scope::{Direction, Names, Vocabulary, is_after};
+use super::scope::{Names, Vocabulary, is_after};
 use super::tree::{Entry, Node, Value, parse};
 use super::walk::{Frame, Line, Walker, merge};
-use super::{Space, Sweep, freeze, identity};
+use super::{Space, Sweep, caution, freeze, identity};
 use crate::system::MAX_DIMS;
-use crate::units::{Unit, human, index, narrow, plain, real, whole};
+use crate::units::{Unit, index, narrow, whole};
 
 /// What may stand at the top of a file besides the sections of keys, with its meaning.
 pub const TOP: &[(&str, &str)] = &[
@@ -37,9 +34,6 @@ pub const TOP: &[(&str, &str)] = &[
     ("memory_reserve", "short for `cluster.memory_reserve`"),
     ("each_dimension", "sets a key in all lines of the network"),
 ];
-
-/// How many combinations of sizes are looked at for the possible numbers of NPUs.
-const MAX_SIZES: u64 = 100_000;
 
 /// Resolves a sweep file with its overrides (`key=value`), or returns everything that is wrong with it.
 ///
@@ -103,10 +97,11 @@ fn shift(node: &mut Node, by: u32) {
     }
 }
 
-struct Resolver<'a> {
-    walker: Walker,
-    vocabulary: &'a Vocabulary,
-    zips: Vec<String>,
+/// A resolution under way.
+pub(super) struct Resolver<'a> {
+    pub(super) walker: Walker,
+    pub(super) vocabulary: &'a Vocabulary,
+    pub(super) zips: Vec<String>,
 }
 
 /// The nodes of one top-level key, as one mapping.
@@ -134,11 +129,11 @@ fn as_map(line: &Line) -> Result<Vec<Entry>, Diagnostic> {
 }
 
 impl Resolver<'_> {
-    fn complain(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn complain(&mut self, diagnostic: Diagnostic) {
         self.walker.diagnostics.push(diagnostic);
     }
 
-    fn entries_of(&mut self, lines: &[Line], name: &str) -> Vec<Entry> {
+    pub(super) fn entries_of(&mut self, lines: &[Line], name: &str) -> Vec<Entry> {
         let Some(line) = lines.iter().find(|line| line.0 == name) else { return Vec::new() };
         as_map(line).unwrap_or_else(|error| {
             self.complain(error);
@@ -199,7 +194,7 @@ impl Resolver<'_> {
             identity,
             frozen: freeze::freeze(entries, overrides, &self.walker.used),
             cautions,
-            defaults: defaults_in_force(&space, is_collective),
+            defaults: caution::defaults_in_force(&space, is_collective),
             dims: dims.iter().map(|dim| dim.2 + 1).max().unwrap_or(0),
             is_collective,
             decide,
@@ -296,267 +291,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Gives axes that were written `all` their values.
-    fn fill_all(&mut self, axes: &mut [Axis], base: &[f64]) {
-        let snapshot = axes.to_vec();
-        for axis in axes {
-            if axis.all {
-                self.fill_one(axis, &snapshot, base);
-            } else {
-                for alternative in &mut axis.alternatives {
-                    // An inner axis sees what its own alternative sets before what others do.
-                    let inner = alternative.axes.clone();
-                    let mut base = base.to_vec();
-                    for setting in &alternative.settings {
-                        base[setting.slot as usize] = setting.value;
-                    }
-                    for axis in alternative.axes.iter_mut().filter(|axis| axis.all) {
-                        let seen: Vec<Axis> = inner.iter().chain(&snapshot).cloned().collect();
-                        self.fill_one(axis, &seen, &base);
-                    }
-                }
-            }
-        }
-    }
-
-    fn fill_one(&mut self, axis: &mut Axis, axes: &[Axis], base: &[f64]) {
-        let slot = axis.alternatives[0].settings[0].slot;
-        let key = key::key_of(slot as usize);
-        let degrees = [Id::Tp, Id::Pp, Id::Dp, Id::Ep];
-        let is = |id: Id| slot as usize == id as usize;
-        let wholes: Vec<u64> = if degrees.iter().any(|&id| is(id)) {
-            divisors(&npus_of(axes, base))
-        } else if is(Id::Vpp) {
-            divisors(&values_of(Id::Layers as usize, axes, base))
-        } else if is(Id::MicroBatch) {
-            let sequences = values_of(Id::SeqLen as usize, axes, base);
-            let batches = values_of(Id::GlobalBatch as usize, axes, base);
-            let in_sequences = batches.iter().flat_map(|&batch| match batch {
-                batch if batch > 0.0 => vec![batch],
-                batch => sequences.iter().map(|sequence| (-batch / sequence).floor()).collect(),
-            });
-            divisors(&in_sequences.collect::<Vec<_>>())
-        } else {
-            match key.map(|key| key.kind) {
-                Some(key::Kind::Choice(words)) => (0..words.len() as u64).collect(),
-                Some(key::Kind::Flag) => vec![0, 1],
-                _ => Vec::new(),
-            }
-        };
-        let name = axis.name.clone();
-        let mut values: Vec<(f64, String)> = wholes.iter().map(|&value| (real(value), value.to_string())).collect();
-        if is(Id::OffloadOptimizer) {
-            let tiers = self.walker.tiers.iter().enumerate().map(|(k, tier)| (real(k as u64), tier.clone()));
-            values = std::iter::once((-1.0, "none".to_owned())).chain(tiers).collect();
-        }
-        if let Some(key::Kind::Choice(words)) = key.map(|key| key.kind) {
-            values = words.iter().enumerate().map(|(k, word)| (real(k as u64), (*word).to_owned())).collect();
-        }
-        if values.is_empty() {
-            self.complain(
-                Diagnostic::error(format!("`{name}: all` has no list of values to stand for"))
-                    .at(axis.place)
-                    .help("`all` is for degrees, for words and for true and false: write the values, or a range"),
-            );
-        }
-        let place = axis.place;
-        *axis = Axis::of_values(name, place, slot, &values);
-    }
-
-    /// Keys that must be written.
-    fn required(&mut self, frame: &Frame, lines: &[Line], is_collective: bool) {
-        let start = lines.first().map_or_else(Place::default, |line| line.1);
-        let of = |section: &str| lines.iter().find(|line| line.0 == section).map_or(start, |line| line.1);
-        for (slot, key) in KEYS.iter().enumerate() {
-            if key.default != Default::Required || is_collective || frame.surely_sets(slot) {
-                continue;
-            }
-            let section = key.path.split('.').next().unwrap_or(key.path);
-            // A section that could not be read has been complained about already.
-            let unread = self
-                .walker
-                .diagnostics
-                .iter()
-                .any(|diagnostic| diagnostic.message.contains(&format!("`{section}` knows no")));
-            if unread
-                || self
-                    .walker
-                    .diagnostics
-                    .iter()
-                    .any(|diagnostic| diagnostic.message.contains(&format!("`{}`", key.name())))
-            {
-                continue;
-            }
-            if section == "model" && !lines.iter().any(|line| line.0 == "model") {
-                if slot == Id::Layers as usize {
-                    self.complain(
-                        Diagnostic::error("`model` is missing")
-                            .at(start)
-                            .help("write `model: GPT-3-175B` (`starsweep list models`), or `workload: {collective: all_reduce, size: 1 GB}`"),
-                    );
-                }
-                continue;
-            }
-            self.complain(Diagnostic::error(format!("`{}` is missing", key.path)).at(of(section)).help(format!(
-                "{}: write for example `{}: {}`",
-                key.doc,
-                key.name(),
-                key.example()
-            )));
-        }
-        if is_collective && !frame.surely_sets(Id::Size as usize) {
-            self.complain(
-                Diagnostic::error("`workload.size` is missing").at(of("workload")).help("write `size: 1 GB`"),
-            );
-        }
-        self.required_of_lines(frame);
-        self.required_of_machine(frame, is_collective, &of);
-    }
-
-    /// Keys that a line of the network or a tier must have.
-    fn required_of_lines(&mut self, frame: &Frame) {
-        for (slot, name, place) in std::mem::take(&mut self.walker.lacking) {
-            let is_dim = slot < key::TIERS_FROM;
-            let each = if is_dim {
-                DIMS_FROM + key::EACH * DIM_KEYS.len() + (slot - DIMS_FROM) % DIM_KEYS.len()
-            } else {
-                slot
-            };
-            if is_dim && frame.surely_sets(each) {
-                continue;
-            }
-            let Some(key) = key::key_of(slot) else { continue };
-            let complained = self.walker.diagnostics.iter().any(|diagnostic| {
-                diagnostic.message.contains(&format!("`{}`", key.name()))
-                    && diagnostic.place.is_some_and(|at| at.line == place.line)
-            });
-            if !complained {
-                self.complain(Diagnostic::error(format!("`{name}` has no `{}`", key.name())).at(place).help(format!(
-                    "{}: write for example `{}: {}`",
-                    key.doc,
-                    key.name(),
-                    key.example()
-                )));
-            }
-        }
-    }
-
-    /// What a machine must have.
-    fn required_of_machine(&mut self, frame: &Frame, is_collective: bool, of: &dyn Fn(&str) -> Place) {
-        let sets = |slot: usize| frame.surely_sets(slot);
-        if !sets(dim_slot(0, DimId::Block)) && self.walker.diagnostics.is_empty() {
-            self.complain(
-                Diagnostic::error("`cluster.network` is missing").at(of("cluster")).help(
-                    "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`",
-                ),
-            );
-        }
-        if !self.walker.diagnostics.is_empty() {
-            return;
-        }
-        let memory = |id: Id, like: Id| sets(id as usize) || sets(like as usize);
-        if !is_collective && !memory(Id::Capacity, Id::Hbm) {
-            self.complain(
-                Diagnostic::error("the NPU has no memory")
-                    .at(of("cluster"))
-                    .help("write `cluster: {npu: {hbm: 80 GB, ...}}`, or name a preset (`starsweep list npus`)"),
-            );
-        }
-        if !memory(Id::LocalBandwidth, Id::HbmBandwidth) {
-            let reduces = |axis: &Axis| {
-                let mut any = false;
-                axis.visit(&mut |_, alternative| {
-                    any |= alternative
-                        .settings
-                        .iter()
-                        .any(|setting| setting.slot as usize == Id::LocalReduction as usize && setting.value == 1.0);
-                });
-                any
-            };
-            let fixed = frame.settings.iter().find(|setting| setting.0 as usize == Id::LocalReduction as usize);
-            let swept = frame.axes.iter().any(reduces);
-            let never = !swept
-                && (fixed.is_some_and(|setting| setting.1 == 0.0)
-                    || frame.surely_sets(Id::LocalReduction as usize) && fixed.is_none());
-            if !is_collective || !never {
-                self.complain(
-                    Diagnostic::error("the NPU's memory has no bandwidth, and reductions need it")
-                        .at(of("cluster"))
-                        .help(
-                            "write `npu: {hbm_bandwidth: 3350 GB/s, ...}`, or `collectives: {local_reduction: false}`",
-                        ),
-                );
-            }
-        }
-        self.too_many_rests(frame);
-    }
-
-    /// One `rest` a product.
-    fn too_many_rests(&mut self, frame: &Frame) {
-        let is_rest = |slot: usize| {
-            let fixed = frame
-                .settings
-                .iter()
-                .find(|setting| setting.0 as usize == slot && setting.1 == REST)
-                .map(|setting| setting.2);
-            fixed.or_else(|| {
-                let mut place = None;
-                for axis in &frame.axes {
-                    axis.visit(&mut |axis, alternative| {
-                        if alternative
-                            .settings
-                            .iter()
-                            .any(|setting| setting.slot as usize == slot && setting.value == REST)
-                        {
-                            place = Some(axis.place);
-                        }
-                    });
-                }
-                place
-            })
-        };
-        let fixed: Vec<Place> = (0..MAX_DIMS)
-            .filter_map(|k| {
-                frame
-                    .settings
-                    .iter()
-                    .find(|setting| setting.0 as usize == dim_slot(k, DimId::Size) && setting.1 == REST)
-            })
-            .map(|setting| setting.2)
-            .collect();
-        if let Some(place) = fixed.get(1) {
-            self.complain(
-                Diagnostic::error("a network has one `rest`").at(*place).help("write the size of the other dimension"),
-            );
-        }
-        let any_rest = (0..MAX_DIMS).find_map(|k| is_rest(dim_slot(k, DimId::Size)));
-        if let Some(place) = any_rest
-            && !frame.surely_sets(Id::Npus as usize)
-        {
-            self.complain(
-                Diagnostic::error("`size: rest` needs to know how many NPUs there are")
-                    .at(place)
-                    .help("write `npus: 2048` in `cluster`"),
-            );
-        }
-    }
-
-    /// A workload stands in place of a model and a plan.
-    fn plan_without_training(&mut self, lines: &[Line], is_collective: bool) {
-        if !is_collective {
-            return;
-        }
-        for (name, place, _) in lines {
-            if matches!(name.as_str(), "model" | "plan" | "seq_len" | "global_batch") {
-                self.complain(
-                    Diagnostic::error(format!("`{name}` stands beside `workload`, which replaces it"))
-                        .at(*place)
-                        .help(format!("remove `{name}`, or `workload` to train a model")),
-                );
-            }
-        }
-    }
-
     /// The texts that each slot of names can have.
     fn labels(&self, frame: &Frame) -> Vec<(usize, Vec<String>)> {
         let mut found: Vec<(usize, Vec<String>)> = Vec::new();
@@ -576,7 +310,7 @@ impl Resolver<'_> {
         frame.settings.iter().for_each(|setting| note(setting.0, setting.1));
         for axis in &frame.axes {
             axis.visit(&mut |_, alternative| {
-                alternative.settings.iter().for_each(|setting| note(setting.slot, setting.value))
+                alternative.settings.iter().for_each(|setting| note(setting.slot, setting.value));
             });
         }
         found
@@ -699,112 +433,6 @@ impl Resolver<'_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a sweep that `decide` may name")]
-    fn decide(
-        &mut self,
-        lines: &[Line],
-        frame: &Frame,
-        columns: &[super::InputColumn],
-        derived_columns: &[(Column, usize)],
-        labels: &[(usize, Vec<String>)],
-        dims: &[(String, Option<usize>, usize)],
-        derived: &[Rule],
-        is_collective: bool,
-    ) -> Decide {
-        let entries = self.entries_of(lines, "decide");
-        let subjects = self.subjects(frame, columns, labels);
-        let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
-        let metrics = self.vocabulary.metrics.clone();
-        let names = Names {
-            names: &self.walker.names,
-            tiers: &self.walker.tiers,
-            zips: &self.zips,
-            dims: &dims,
-            labels,
-            derived,
-            metrics: &metrics,
-        };
-        let numbers: Vec<String> = columns
-            .iter()
-            .filter(|column| matches!(column.column.dtype, Dtype::Count | Dtype::Real))
-            .map(|column| column.column.name.clone())
-            .chain(derived_columns.iter().map(|column| column.0.name.clone()))
-            .chain(metrics.iter().filter(|metric| !metric.is_text).map(|metric| metric.column.clone()))
-            .collect();
-        let mut complaints = Vec::new();
-        let mut decide = decide::read(&entries, &subjects, &names, &numbers, &mut complaints);
-        self.walker.diagnostics.append(&mut complaints);
-        if decide.objectives.is_empty() {
-            let time = if is_collective { "finish_time_s" } else { "iteration_time_s" };
-            decide.objectives = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];
-        }
-        decide
-    }
-
-    /// What `decide` may name: axes, sections with axes, zips.
-    fn subjects(&self, frame: &Frame, columns: &[super::InputColumn], labels: &[(usize, Vec<String>)]) -> Vec<Subject> {
-        let mut subjects: Vec<Subject> = Vec::new();
-        let mut add = |name: &str, column: Vec<String>, labels: Vec<String>| match subjects
-            .iter_mut()
-            .find(|known| known.name == name)
-        {
-            Some(known) => {
-                for column in column {
-                    if !known.columns.contains(&column) {
-                        known.columns.push(column);
-                    }
-                }
-                known.labels.extend(labels);
-            }
-            None => subjects.push(Subject { name: name.to_owned(), columns: column, labels }),
-        };
-        let of_slot = |slot: Slot| {
-            let from = |column: &&super::InputColumn| {
-                use super::column::From;
-                matches!(column.from, From::Number(s) | From::Word(s, _) | From::Name(s) | From::Tier(s) if s == slot as usize)
-            };
-            columns.iter().find(from).map(|column| column.column.name.clone())
-        };
-        let mut visit = |axis: &Axis| {
-            let path = axis.name.as_str();
-            let short = path.rsplit('.').next().unwrap_or(path);
-            let label_slot = axis.touched.iter().copied().find(|&slot| {
-                let slot = slot as usize;
-                let named = NAMED.iter().position(|named| *named == short).map(|k| NAMES_FROM + k);
-                let zip = self.zips.iter().position(|zip| zip == path).map(|k| ZIPS_FROM + k);
-                Some(slot) == named || Some(slot) == zip
-            });
-            let slot = label_slot.or_else(|| axis.touched.first().copied());
-            let Some(column) = slot.and_then(of_slot) else { return };
-            let names = label_slot.and_then(|slot| labels.iter().find(|label| label.0 == slot as usize)).map_or_else(
-                || axis.alternatives.iter().map(|alternative| alternative.label.clone()).collect(),
-                |label| label.1.clone(),
-            );
-            add(path, vec![column.clone()], names.clone());
-            if short != path {
-                add(short, vec![column.clone()], names.clone());
-            }
-            if let Some((section, _)) = path.split_once('.') {
-                add(section, vec![column], names);
-            }
-        };
-        let mut all = Vec::new();
-        for axis in &frame.axes {
-            axis.visit(&mut |axis, _| {
-                if !all.iter().any(|known: &&Axis| std::ptr::eq(*known, axis)) {
-                    all.push(axis);
-                }
-            });
-        }
-        all.into_iter().for_each(&mut visit);
-        // A defined name that holds axes may be tuned.
-        for name in &self.walker.used_define {
-            if !subjects.iter().any(|known| known.name == *name) {
-                subjects.push(Subject { name: name.clone(), columns: Vec::new(), labels: Vec::new() });
-            }
-        }
-        subjects
-    }
-
     /// `rules`, `fidelity` and `name`.
     fn words(&mut self, lines: &[Line]) {
         for (name, known) in [("rules", "ours"), ("fidelity", "closed_form")] {
@@ -833,40 +461,6 @@ impl Resolver<'_> {
                 );
             }
         }
-    }
-
-    /// What is worth knowing.
-    fn cautions(&self, space: &Space, defined: &[Entry]) -> Vec<Diagnostic> {
-        let mut cautions = Vec::new();
-        for entry in defined {
-            if !self.walker.used_define.contains(&entry.key) {
-                let message = format!("`define.{}` is used nowhere", entry.key);
-                cautions.push(
-                    Diagnostic::caution(message).at(entry.place).help("name it where a mapping stands, or remove it"),
-                );
-            }
-        }
-        for axis in &space.axes {
-            for (k, alternative) in axis.alternatives.iter().enumerate() {
-                let content = |alternative: &Alternative| {
-                    let settings = alternative.settings.iter().filter(|setting| (setting.slot as usize) < NAMES_FROM);
-                    let mut settings: Vec<(Slot, u64)> =
-                        settings.map(|setting: &Setting| (setting.slot, setting.value.to_bits())).collect();
-                    settings.sort_unstable();
-                    settings
-                };
-                let same =
-                    |other: &&Alternative| content(other) == content(alternative) && other.axes == alternative.axes;
-                if let Some(other) = axis.alternatives[..k].iter().find(same) {
-                    let message = format!(
-                        "`{}` and `{}` of `{}` are the same: their points have the same ids",
-                        other.label, alternative.label, axis.name
-                    );
-                    cautions.push(Diagnostic::caution(message).at(axis.place));
-                }
-            }
-        }
-        cautions
     }
 }
 
@@ -906,7 +500,7 @@ fn compile(entry: &Entry, names: &Names<'_>) -> Result<Rule, Diagnostic> {
 }
 
 /// What holds where nothing is written.
-fn defaults() -> Vec<f64> {
+pub(super) fn defaults() -> Vec<f64> {
     let mut base = vec![f64::NAN; SLOTS];
     for (slot, key) in KEYS.iter().enumerate() {
         base[slot] = match key.default {
@@ -916,33 +510,6 @@ fn defaults() -> Vec<f64> {
         };
     }
     base
-}
-
-/// Keys that nobody wrote, with what is in force.
-fn defaults_in_force(space: &Space, is_collective: bool) -> Vec<(&'static str, String)> {
-    let mut found = Vec::new();
-    let unwritten = defaults();
-    for (slot, key) in KEYS.iter().enumerate() {
-        let of_training =
-            key.path.starts_with("plan.") || key.path.starts_with("model.") || key.path.starts_with("precision.");
-        let touched = space.axes.iter().any(|axis| axis.touched.contains(&narrow(slot as u64)));
-        let same = space.base[slot].to_bits() == unwritten[slot].to_bits();
-        if touched || !same || (of_training && is_collective) {
-            continue;
-        }
-        let text = match (key.default, key.kind) {
-            (Default::Is(value), key::Kind::Choice(words)) => words[index(whole(value))].to_owned(),
-            (Default::Is(value), key::Kind::Flag) => (value == 1.0).to_string(),
-            (Default::Is(_), key::Kind::Tier) => "none".to_owned(),
-            (Default::Is(value), key::Kind::Share) => plain(value),
-            (Default::Is(value), _) => human(value, key.unit()),
-            (Default::Rest, _) => "rest".to_owned(),
-            (Default::Like(other), _) => format!("as {other}"),
-            (Default::Required | Default::Absent, _) => continue,
-        };
-        found.push((key.path, text));
-    }
-    found
 }
 
 /// The columns of derived values.
@@ -957,60 +524,6 @@ fn derived_columns(derived: &[Rule]) -> Vec<(Column, usize)> {
         Some((Column { name: with_suffix(&rule.name, unit), dtype, unit, meaning }, k))
     };
     derived.iter().enumerate().filter_map(column).collect()
-}
-
-/// Every value that a slot has anywhere.
-fn values_of(slot: usize, axes: &[Axis], base: &[f64]) -> Vec<f64> {
-    let mut values = vec![base[slot]];
-    for axis in axes {
-        axis.visit(&mut |_, alternative| {
-            let set = alternative.settings.iter().filter(|setting| setting.slot as usize == slot);
-            values.extend(set.map(|setting| setting.value));
-        });
-    }
-    values.retain(|value| value.is_finite());
-    values
-}
-
-/// Every number of NPUs that the sweep may have.
-fn npus_of(axes: &[Axis], base: &[f64]) -> Vec<f64> {
-    let written = values_of(Id::Npus as usize, axes, base);
-    if !written.is_empty() {
-        return written;
-    }
-    let mut sizes: Vec<Axis> = axes.to_vec();
-    axis::order(&mut sizes);
-    sizes.retain(|axis| axis.touched.iter().any(|&slot| (DIMS_FROM..key::TIERS_FROM).contains(&(slot as usize))));
-    let space = Space::new(sizes, base.to_vec(), Vec::new(), Vec::new());
-    let mut found: Vec<f64> = Vec::new();
-    let mut inputs = Inputs::new(base);
-    inputs.complete();
-    let mut cursor = space.cursor(0);
-    for _ in 0..space.len().min(MAX_SIZES) {
-        let npus = cursor.inputs.key(Id::Npus);
-        if npus.is_finite() && !found.contains(&npus) {
-            found.push(npus);
-        }
-        cursor.step();
-    }
-    found
-}
-
-/// Every divisor of any of some numbers, ascending.
-fn divisors(numbers: &[f64]) -> Vec<u64> {
-    let mut found = Vec::new();
-    for number in numbers.iter().map(|&number| whole(number)) {
-        let mut k = 1;
-        while k * k <= number {
-            if number % k == 0 {
-                found.extend([k, number / k]);
-            }
-            k += 1;
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// A suggestion for a word among names, for those who look names up themselves.

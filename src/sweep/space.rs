@@ -56,7 +56,7 @@ impl Space {
             removal_levels: [0; Removal::ALL.len()],
             filter_levels: Vec::new(),
         };
-        space.removal_levels = Removal::ALL.map(|removal| space.level(&space.reads_of(removal)));
+        space.removal_levels = Removal::ALL.map(|removal| space.level(&Self::reads_of(removal)));
         space.filter_levels = space.filters.iter().map(|filter| space.level(&reads(filter, &space.derived))).collect();
         space
     }
@@ -79,7 +79,7 @@ impl Space {
     }
 
     /// The slots that decide a removal.
-    fn reads_of(&self, removal: Removal) -> Vec<usize> {
+    fn reads_of(removal: Removal) -> Vec<usize> {
         let mut slots: Vec<usize> = removal.keys().iter().map(|&id| id as usize).collect();
         match removal {
             Removal::NetworkSize => slots.extend(DIMS_FROM..TIERS_FROM),
@@ -89,8 +89,10 @@ impl Space {
         slots
     }
 
-    /// How many leading axes must be known before all of these slots, and what they follow from, are.
-    fn level(&self, slots: &[usize]) -> usize {
+    /// How many leading axes must be known before all of these slots, and what they follow from, are; none for slots
+    /// whose values no axis changes.
+    #[must_use]
+    pub fn level(&self, slots: &[usize]) -> usize {
         let mut wanted = [false; SLOTS];
         let mut open = slots.to_vec();
         while let Some(slot) = open.pop() {

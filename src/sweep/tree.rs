@@ -128,6 +128,7 @@ pub fn parse(text: &str, source: Source) -> Result<Node, Diagnostic> {
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
+        strict_booleans: true,
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 3 * MAX_NODES },
     };
     match serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options) {
@@ -150,17 +151,29 @@ fn describe(error: &serde_saphyr::Error) -> String {
     let text = text.lines().next().unwrap_or_default();
     let text = text.split(" at line ").next().unwrap_or(text);
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    match text.split_once(": ") {
-        Some((place, rest)) if place.starts_with("line ") => rest.to_owned(),
-        _ => text.to_owned(),
+    let text = match text.split_once(": ") {
+        Some((place, rest)) if place.starts_with("line ") => rest,
+        _ => text,
+    };
+    if let Some(rest) = text.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(',').next().unwrap_or(rest);
+        return format!("duplicate key: `{key}` stands twice in its mapping");
     }
+    if text.starts_with("budget breached") {
+        return "the file grows beyond any limit when its aliases are written out".to_owned();
+    }
+    text.to_owned()
 }
 
 /// What to do about a mistake of form.
 fn advice(message: &str) -> &'static str {
     if message.contains("duplicate") {
         "a key stands once in its mapping: remove one of the two lines"
-    } else if message.contains("udget") || message.contains("limit") || message.contains("exceed") {
+    } else if message.contains("udget")
+        || message.contains("alias")
+        || message.contains("limit")
+        || message.contains("exceed")
+    {
         "aliases (`*name`) that repeat each other grow beyond any size: write the values out"
     } else {
         "a sweep file is YAML: `key: value` lines, indented with spaces, lists in `[a, b]`"

@@ -1,7 +1,8 @@
 //! From the tree to axes and settings: sections, names, alternatives, lines of a network, tiers of a memory.
 
 use super::axis::{Alternative, Axis, Setting};
-use super::diagnostic::{Diagnostic, Place, quoted, suggest};
+use super::diagnostic::{Diagnostic, Place, suggest};
+use super::foreign::{known_keys, one_line_each, readable, section_help};
 use super::inputs::REST;
 use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM,
@@ -61,6 +62,8 @@ pub struct Walker {
     pub used_define: Vec<String>,
     /// Keys that a line of a network, or a tier, lacks: slot, what lacks it, where.
     pub lacking: Vec<(usize, String, Place)>,
+    /// Slots that were written, rightly or not: what is wrong is not missing as well.
+    pub written: Vec<Slot>,
     /// Names that are being looked up, to find cycles.
     pub(super) stack: Vec<String>,
 }
@@ -317,10 +320,20 @@ impl Walker {
         }
     }
 
+    /// Whether a slot was written and could not be read.
+    pub fn has_failed(&self, slot: usize, frame: &Frame) -> bool {
+        let sets = |axis: &Axis| axis.touched.iter().any(|&touched| touched as usize == slot);
+        let somewhere = frame.settings.iter().any(|setting| setting.0 as usize == slot) || frame.axes.iter().any(sets);
+        !somewhere && self.written.contains(&narrow(slot as u64)) && !self.diagnostics.is_empty()
+    }
+
     /// Remembers which required keys of a line or a tier are not set.
     fn note_lacking(&mut self, from: usize, keys: &[Key], name: &str, place: Place, frame: &Frame) {
         for (k, key) in keys.iter().enumerate() {
-            if key.default == super::key::Default::Required && !frame.surely_sets(from + k) {
+            if key.default == super::key::Default::Required
+                && !frame.surely_sets(from + k)
+                && !self.has_failed(from + k, frame)
+            {
                 self.lacking.push((from + k, name.to_owned(), place));
             }
         }
@@ -366,6 +379,7 @@ impl Walker {
 
     /// One value, a list of values, a range, `all`.
     pub fn leaf(&mut self, name: &str, slot: Slot, key: &'static Key, node: &Node, frame: &mut Frame) {
+        self.written.push(slot);
         match &node.value {
             Value::List(items) if items.is_empty() => self.complain(empty(name, node.place)),
             Value::List(items) if items.len() > MAX_LIST => {
@@ -379,7 +393,7 @@ impl Walker {
                     match super::leaf::scalar(key, item, &self.tiers) {
                         Ok((value, _)) if value == REST => self.complain(rest_in_list(name, item.place)),
                         Ok((value, text)) if !seen.insert(value.to_bits()) => {
-                            self.complain(twice(name, &text, item.place))
+                            self.complain(twice(name, &text, item.place));
                         }
                         Ok(written) => values.push(written),
                         Err(_) if matches!(item.value, Value::List(_)) => {
@@ -465,7 +479,7 @@ pub fn merge(path: &str, entries: &[Entry], over: &[&Node]) -> Vec<Line> {
         let node = below.unwrap_or_else(|| entry.node.clone());
         match lines.iter_mut().find(|line| line.0 == head) {
             Some(line) if replaces && is_leaf(path, &head) && !matches!(node.value, Value::Map(_)) => {
-                line.2 = vec![node]
+                line.2 = vec![node];
             }
             Some(line) => line.2.push(node),
             None => lines.push((head, entry.place, vec![node])),
@@ -476,14 +490,16 @@ pub fn merge(path: &str, entries: &[Entry], over: &[&Node]) -> Vec<Line> {
     }
     for node in over {
         if let Value::Map(entries) = &node.value {
-            entries.iter().for_each(|entry| add(entry, true));
+            for entry in entries {
+                add(entry, true);
+            }
         }
     }
     lines
 }
 
 /// Whether the path is that of a tier.
-fn is_tier(path: &str) -> bool {
+pub(super) fn is_tier(path: &str) -> bool {
     path.starts_with("memory.") && path != "memory.local" && path.matches('.').count() == 1
 }
 
@@ -533,55 +549,6 @@ fn leaf_slot(path: &str, walker: &Walker) -> Option<(Slot, &'static Key)> {
     Some((narrow((key::TIERS_FROM + tier * TIER_KEYS.len() + k) as u64), &TIER_KEYS[k]))
 }
 
-/// The keys that may stand in a section.
-#[must_use]
-pub fn known_keys(path: &str) -> Vec<String> {
-    let names = |keys: &[Key]| keys.iter().map(|key| key.path.to_owned()).collect::<Vec<_>>();
-    if path.starts_with("cluster.network.") {
-        return names(DIM_KEYS);
-    }
-    if is_tier(path) {
-        return names(TIER_KEYS);
-    }
-    let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
-    let mut known: Vec<String> = Vec::new();
-    for key in KEYS {
-        if let Some(rest) = key.path.strip_prefix(&prefix) {
-            let head = rest.split('.').next().unwrap_or(rest).to_owned();
-            if !known.contains(&head) {
-                known.push(head);
-            }
-        }
-    }
-    match path {
-        "cluster" => known.extend(["network".into(), "each_dimension".into()]),
-        "" => known.extend(super::resolve::TOP.iter().map(|&(name, _)| name.to_owned())),
-        _ => {}
-    }
-    known
-}
-
-/// A path as people write it.
-fn readable(path: &str) -> &str {
-    if path.starts_with("cluster.network.") { "a dimension of the network" } else { path }
-}
-
-/// How a section is written.
-fn section_help(path: &str) -> String {
-    let known = known_keys(path);
-    let known: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-    match path {
-        "cluster.network" => {
-            "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`".into()
-        }
-        "model" => {
-            "write the name of a preset (`starsweep list models`), or a mapping with `layers`, `hidden`, ...".into()
-        }
-        _ if known.is_empty() => "write a mapping".into(),
-        _ => format!("write a mapping with {}", quoted(&known)),
-    }
-}
-
 fn empty(name: &str, place: Place) -> Diagnostic {
     Diagnostic::error(format!("the list of `{name}` is empty"))
         .at(place)
@@ -598,38 +565,4 @@ fn rest_in_list(name: &str, place: Place) -> Diagnostic {
     Diagnostic::error(format!("`rest` stands in a list of `{name}`"))
         .at(place)
         .help(format!("write `{name}: rest` alone, or the values"))
-}
-
-/// The lines that a network of lists should be.
-fn one_line_each(lines: &[Line]) -> String {
-    let list = |names: &[&str]| -> Vec<String> {
-        let line = lines.iter().find(|line| names.contains(&line.0.as_str()));
-        match line.map(|line| &line.2[0].value) {
-            Some(Value::List(items)) => items.iter().map(|item| item.scalar().unwrap_or_default()).collect(),
-            _ => Vec::new(),
-        }
-    };
-    let blocks = list(&["topology", "block"]);
-    let sizes = list(&["npus_count", "size"]);
-    let bandwidths = list(&["bandwidth"]);
-    let latencies = list(&["latency", "hop_latency"]);
-    let dims = blocks.len().max(sizes.len()).max(bandwidths.len()).max(latencies.len()).clamp(1, 4);
-    let unit = |text: Option<&String>, unit: &str, otherwise: &str| match text {
-        Some(text) if text.parse::<f64>().is_ok() => format!("{text} {unit}"),
-        Some(text) => text.clone(),
-        None => otherwise.to_owned(),
-    };
-    let line = |k: usize| {
-        let block = match blocks.get(k).map(String::as_str) {
-            Some("FullyConnected" | "fully_connected") => "fully_connected",
-            Some("Ring" | "ring") => "ring",
-            _ => "switch",
-        };
-        let size = sizes.get(k).map_or("8", String::as_str);
-        let bandwidth = unit(bandwidths.get(k), "GiB/s", "50 GiB/s");
-        let latency = unit(latencies.get(k), "ns", "500 ns");
-        format!("`d{}: {{block: {block}, size: {size}, bandwidth: {bandwidth}, hop_latency: {latency}}}`", k + 1)
-    };
-    let lines: Vec<_> = (0..dims).map(line).collect();
-    format!("write one line a dimension, innermost first: {} (ASTRA-sim's GB is our GiB)", lines.join(", "))
 }

@@ -28,6 +28,7 @@ use crate::system::collective::Collective;
 use crate::units::Bytes;
 
 /// What a design point runs.
+#[expect(clippy::large_enum_variant, reason = "training is the usual job; a box would be an allocation a point")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Job {
     /// One step of training a transformer.

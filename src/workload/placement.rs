@@ -53,14 +53,12 @@ struct Factor {
 /// Rank r is NPU r. The degrees take neighbouring ranks in the order of the plan: with `tp-dp-pp`, tensor group members
 /// are 1 apart, data 1 * tp, pipeline tp * dp. An expert group takes the tensor group's ranks first, then data ranks.
 ///
+/// `placement` is written over, and used again from point to point.
+///
 /// # Errors
 /// [`Reason::Placement`] if a group neither divides a dimension nor is made of whole ones.
-pub fn place(job: &Job, network: &Network) -> Result<Placement, Infeasible> {
-    let mut placement = Placement::default();
-    let mut put = |group: Group, factors: &[Factor]| -> Result<(), Infeasible> {
-        placement.spans[group as usize] = locate(factors, network)?;
-        Ok(())
-    };
+pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<(), Infeasible> {
+    let mut put = |group: Group, factors: &[Factor]| locate(factors, network, &mut placement.spans[group as usize]);
     match job {
         Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
         Job::Training(Training { plan, model, .. }) => {
@@ -75,7 +73,7 @@ pub fn place(job: &Job, network: &Network) -> Result<Placement, Infeasible> {
             }
         }
     }
-    Ok(placement)
+    Ok(())
 }
 
 /// The expert group, and the ranks that hold the same experts.
@@ -91,8 +89,8 @@ fn expert_factors(plan: &Plan, tensor: u64, data: u64) -> ([Factor; 2], [Factor;
 }
 
 /// The parts of dimensions that factors take.
-fn locate(factors: &[Factor], network: &Network) -> Result<Spans, Infeasible> {
-    let mut spans = Spans::new();
+fn locate(factors: &[Factor], network: &Network, spans: &mut Spans) -> Result<(), Infeasible> {
+    spans.clear();
     for factor in factors.iter().filter(|factor| factor.size > 1) {
         let (start, end) = (factor.stride, factor.stride * factor.size);
         let mut below = 1;
@@ -107,7 +105,7 @@ fn locate(factors: &[Factor], network: &Network) -> Result<Spans, Infeasible> {
                 }
                 found *= high / low;
                 let span = Span { dim, size: dimension.size, members: narrow(high / low), stride: narrow(low / below) };
-                add(&mut spans, span);
+                add(spans, span);
             }
             below = above;
         }
@@ -116,7 +114,7 @@ fn locate(factors: &[Factor], network: &Network) -> Result<Spans, Infeasible> {
         }
     }
     spans.sort_by_key(|span| (span.dim, span.stride));
-    Ok(spans)
+    Ok(())
 }
 
 /// Adds a span, as one with its neighbour where the two are one run of the same dimension.
@@ -149,7 +147,8 @@ mod tests {
     }
 
     fn located(stride: u64, size: u64, sizes: &[u32]) -> Option<Vec<(usize, u32, u32)>> {
-        let spans = locate(&[Factor { stride, size }], &network(sizes)).ok()?;
+        let mut spans = Spans::new();
+        locate(&[Factor { stride, size }], &network(sizes), &mut spans).ok()?;
         Some(spans.iter().map(|span| (span.dim, span.members, span.stride)).collect())
     }
 

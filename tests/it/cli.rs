@@ -1,1 +1,103 @@
-//! To be written.
+//! The program as a person meets it: help, exit codes, whole runs.
+
+use std::fs;
+
+use crate::support::{code, run, segments, text};
+
+#[test]
+fn every_subcommand_has_help_and_nothing_is_a_wrong_call() {
+    for subcommand in ["run", "preview", "top", "pareto", "query", "list"] {
+        assert_eq!(code(&run(&[subcommand, "--help"])), 0);
+    }
+    assert_eq!(code(&run(&[])), 2);
+    assert_eq!(code(&run(&["rnu"])), 2);
+}
+
+#[test]
+fn where_nothing_is_feasible_it_says_what_is_nearest_and_exits_with_3() {
+    let out = tempfile::tempdir().expect("a folder");
+    let output =
+        run(&["run", "tests/data/reader_infeasible.yaml", "--out", out.path().join("r").to_str().expect("UTF-8")]);
+    assert_eq!(code(&output), 3);
+    let said = text(&output.stdout);
+    assert!(said.contains("nearest: this point lacks") && said.contains("what would help: zero"), "{said}");
+}
+
+#[test]
+fn a_finished_folder_answers_top_pareto_query_and_csv() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("r").to_str().expect("UTF-8").to_owned();
+    let output = run(&["run", "tests/data/reader_feasible.yaml", "--out", &out, "--csv"]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    assert!(text(&output.stdout).lines().count() <= 40);
+    assert!(segments(folder.path().join("r").as_path()).len() == 1);
+    let manifest: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(format!("{out}/manifest.json")).expect("a manifest")).expect("JSON");
+    let rows = manifest["rows"].as_u64().expect("a count");
+    assert_eq!(text(&fs::read(format!("{out}/points.csv")).expect("CSV")).lines().count() as u64, rows + 1);
+
+    let top = run(&["top", &out, "-n", "3", "--min", "iteration_time"]);
+    assert_eq!(text(&top.stdout).lines().count(), 4);
+    assert_eq!(code(&run(&["pareto", &out])), 0);
+    let wrong = run(&["top", &out, "--min", "iteration_tme"]);
+    assert!(text(&wrong.stderr).contains("did you mean `iteration_time_s`?"));
+    if cfg!(feature = "query") {
+        let answer = run(&["query", &out, "SELECT count(*) AS n FROM points", "--csv"]);
+        assert_eq!(text(&answer.stdout), format!("n\n{rows}\n"), "{}", text(&answer.stderr));
+    }
+
+    // The frozen file asks the same question.
+    let again = folder.path().join("again").to_str().expect("UTF-8").to_owned();
+    assert_eq!(code(&run(&["run", &format!("{out}/sweep.yaml"), "--out", &again, "--quiet"])), 0);
+    let bytes = |out: &str| {
+        segments(std::path::Path::new(out)).iter().map(|file| fs::read(file).expect("a file")).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(&out), bytes(&again));
+}
+
+#[test]
+fn a_preview_adds_up() {
+    let said = text(&run(&["preview", "sweeps/quickstart.yaml"]).stdout);
+    let number = |line: &str| {
+        line.split_whitespace().find_map(|word| word.replace(',', "").parse::<u64>().ok()).expect("a number")
+    };
+    let product = said.lines().find(|line| line.starts_with("product")).map(number).expect("the product");
+    let parts = |what: &str| said.lines().filter(|line| line.trim_start().starts_with(what)).map(number).sum::<u64>();
+    assert_eq!(product, parts("not tried") + parts("left"), "{said}");
+    assert_eq!(parts("left"), parts("cannot be") + parts("can be"), "{said}");
+}
+
+#[test]
+fn a_preview_of_a_million_million_points_is_exact_in_the_product_and_says_what_is_a_sample() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("huge.yaml");
+    let yaml = "workload: {collective: all_reduce, size: {from: 1 MB, to: 10000 MB, step: 1 MB}}\n\
+                network: {a: {block: ring, size: 8, bandwidth: {from: 1 GB/s, to: 10000 GB/s, step: 1 GB/s}}}\n\
+                collectives: {local_reduction: false, chunks: {from: 1, to: 10000, step: 1}}\nwhere: {odd: chunks % 2 == 1}\n";
+    fs::write(&file, yaml).expect("a file");
+    let output = run(&["preview", file.to_str().expect("UTF-8")]);
+    let said = text(&output.stdout);
+    assert!(said.contains("= 1,000,000,000,000") && said.contains("a sample of") && said.contains("+-"), "{said}");
+}
+
+#[test]
+fn lists_are_there_and_a_wrong_one_gets_the_nearest() {
+    for what in [
+        "models",
+        "npus",
+        "links",
+        "clusters",
+        "precisions",
+        "tiers",
+        "topologies",
+        "algorithms",
+        "strategies",
+        "metrics",
+        "keys",
+    ] {
+        let output = run(&["list", what]);
+        assert!(code(&output) == 0 && text(&output.stdout).lines().count() > 1, "{what}");
+    }
+    let wrong = run(&["list", "modles"]);
+    assert!(code(&wrong) == 2 && text(&wrong.stderr).contains("did you mean `models`?"));
+}

@@ -1,1 +1,270 @@
-//! To be written.
+//! What does each mistake look like? One broken sweep each, a snapshot of what is said; and no text makes us panic.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use starsweep::run::vocabulary;
+use starsweep::sweep::resolve;
+
+use crate::support::{code, evaluate, program, root, text};
+
+/// Runs a broken file: exit code 2, nothing on standard output, nothing written, and what is said.
+fn said(bytes: &[u8], more: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (folder.path().join("broken.yaml"), folder.path().join("out"));
+    fs::write(&file, bytes).expect("a file");
+    said_of(&file, &out, more)
+}
+
+fn said_of(file: &Path, out: &Path, more: &[&str]) -> String {
+    let mut command = program(&["run"]);
+    let output = command.arg(file).arg("--out").arg(out).args(more).output().expect("the program starts");
+    assert_eq!(code(&output), 2, "{}", text(&output.stderr));
+    assert!(output.stdout.is_empty());
+    assert!(!out.exists(), "something was written");
+    text(&output.stderr).replace(&file.display().to_string(), "broken.yaml")
+}
+
+/// A whole sweep, of which each mistake changes one line.
+const WHOLE: &str = "\
+model: GPT-3-175B
+seq_len: 2048
+global_batch: 1536 seq
+precision: bf16
+cluster:
+  npu: H100-SXM-80GB
+  npus: 64
+  network:
+    nvlink: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}
+    leaf: {block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}
+plan: {tp: 8, pp: 8}
+";
+
+/// The whole sweep with one thing written otherwise.
+fn instead(of: &str, written: &str) -> String {
+    assert!(WHOLE.contains(of));
+    WHOLE.replacen(of, written, 1)
+}
+
+/// The whole sweep with lines behind it.
+fn with(lines: &str) -> String {
+    format!("{WHOLE}{lines}\n")
+}
+
+macro_rules! mistakes {
+    ($($name:ident: $yaml:expr;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                insta::assert_snapshot!(stringify!($name), said($yaml.as_bytes(), &[]));
+            }
+        )+
+    };
+}
+
+mistakes! {
+    an_unknown_key_gets_the_nearest: with("plam: {tp: 1}");
+    an_unknown_key_of_the_plan_gets_the_nearest: instead("tp: 8", "tp: 8, micro_batch_sise: 1 seq");
+    an_unknown_key_of_a_dimension_gets_the_nearest: instead("bandwidth: 450", "bandwith: 450");
+    an_unknown_key_of_an_npu_gets_the_nearest: instead("npu: H100-SXM-80GB", "npu: {preset: H100-SXM-80GB, hbm_bandwith: 3 TB/s}");
+    gpus_are_npus_here: instead("npus: 64", "gpus: 64");
+    tensor_is_tp_here: instead("tp: 8", "tensor: 8");
+    a_text_is_no_count: instead("tp: 8", "tp: eight");
+    a_mapping_is_no_number: instead("450 GB/s", "{GB: 450}");
+    a_list_in_a_list_is_no_axis: instead("tp: 8", "tp: [[1, 2], 4]");
+    a_fraction_is_no_count: instead("tp: 8", "tp: 2.5");
+    a_bare_number_is_shown_with_its_unit: instead("450 GB/s", "450");
+    a_wrong_unit_names_the_nearest: instead("450 GB/s", "450 GBps");
+    a_unit_of_something_else_is_refused: instead("450 GB/s", "450 ns");
+    a_microbatch_needs_its_word: instead("tp: 8", "tp: 8, micro_batch_size: 1");
+    on_is_no_flag: instead("tp: 8", "tp: 8, sequence_parallel: on");
+    an_empty_axis_has_no_value: instead("tp: 8", "tp: []");
+    a_value_stands_once_in_an_axis: instead("tp: 8", "tp: [1, 2, 1]");
+    a_key_stands_once: with("seq_len: 4096");
+    an_unknown_preset_gets_the_nearest: instead("GPT-3-175B", "GPT-3-176B");
+    an_unknown_alternative_gets_the_nearest: with("define: {hbm_only: {host: none}}\nmemory: [hbm_onli]");
+    an_unknown_tier_is_to_be_described: instead("tp: 8", "tp: 8, offload_optimizer: host");
+    nan_is_no_number: instead("450 GB/s", ".nan");
+    infinity_is_no_bandwidth: instead("450 GB/s", "1e999 GB/s");
+    zero_bandwidth_is_refused: instead("450 GB/s", "0 GB/s");
+    negative_bandwidth_is_refused: instead("450 GB/s", "-450 GB/s");
+    a_range_hits_its_end: instead("450 GB/s", "{from: 100 GB/s, to: 450 GB/s, step: 100 GB/s}");
+    a_range_has_a_step: instead("450 GB/s", "{from: 100 GB/s, to: 450 GB/s}");
+    a_range_does_not_run_backwards: instead("450 GB/s", "{from: 450 GB/s, to: 100 GB/s, step: 50 GB/s}");
+    a_name_is_not_defined_by_itself: with("define: {a: {preset: b}, b: {preset: a}}\nmemory: a");
+    a_bomb_does_not_grow: format!(
+        "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{}",
+        (1..9).map(|k| format!("a{k}: &a{k} [{}]\n", vec![format!("*a{}", k - 1); 10].join(", "))).collect::<String>()
+    );
+    braces_that_do_not_close_are_no_yaml: "model: {[";
+    an_empty_file_is_no_sweep: "";
+    a_list_is_no_sweep: "- model: GPT-3-175B\n";
+    a_missing_model_is_named: instead("model: GPT-3-175B\n", "");
+    a_missing_sequence_is_named: instead("seq_len: 2048\n", "");
+    a_missing_batch_is_named: instead("global_batch: 1536 seq\n", "");
+    a_missing_bandwidth_is_named: instead("bandwidth: 450 GB/s, ", "");
+    a_missing_network_is_named: WHOLE.split("  network:").next().expect("a head").to_owned();
+    a_list_for_each_dimension_is_written_as_lines: instead(
+        &WHOLE[WHOLE.find("    nvlink").expect("a network")..WHOLE.find("plan:").expect("a plan")],
+        "    topology: [Ring, Switch]\n    npus_count: [8, 4]\n    bandwidth: [50, 25]\n    latency: [500, 500]\n",
+    );
+    context_parallelism_comes_later: instead("tp: 8", "tp: 8, cp: 2");
+    the_references_rules_come_later: with("rules: astra_sim");
+    event_driven_execution_comes_later: with("fidelity: event_driven");
+    assumptions_claims_and_anchors_come_later: with("assume: {gemm_efficiency: {low: -10 %, high: 5 %}}\nexpect: {a: 1}\nanchor: {today: {tp: 4}}");
+    a_models_file_comes_later: instead("model: GPT-3-175B", "model: {hf: ./config.json}");
+    in_network_and_oversubscription_come_later: instead("bandwidth: 450 GB/s", "bandwidth: 450 GB/s, in_network: true, oversubscription: 2");
+    where_knows_its_names: with("where: {few: tpp <= 8}");
+    where_decides_before_evaluation: with("where: {fast: iteration_time < 3 s}");
+    units_of_an_expression_must_agree: with("where: {odd: tp <= 8 GB}");
+    derived_values_do_not_go_in_circles: with("derive: {a: b + 1, b: a + 1}");
+    only_axes_are_compared: with("decide: {compare: cluster}");
+    a_baseline_is_among_what_is_compared: instead("tp: 8", "tp: [4, 8]").replace("plan:", "decide: {compare: tp, baseline: 16}\nplan:");
+    an_objective_is_a_number_of_the_table: with("decide: {objectives: {iteration_tme: min}}");
+    a_network_has_one_rest: instead("size: 8,", "size: rest,");
+    rest_needs_the_number_of_npus: instead("  npus: 64\n", "");
+    a_key_is_set_once: with("zip: {job: {one: {seq_len: 4096}}}");
+    a_product_is_numbered_below_2_to_the_53: instead(
+        "bandwidth: 450 GB/s",
+        "bandwidth: {from: 1 MB/s, to: 1000 GB/s, step: 1 MB/s}",
+    ).replace("bandwidth: 50 GB/s", "bandwidth: {from: 1 MB/s, to: 1000 GB/s, step: 1 MB/s}")
+     .replace("plan:", "collectives: {chunks: {from: 1, to: 1000000, step: 1}}\nplan:");
+    several_mistakes_are_shown_at_once: instead("tp: 8", "tpp: 8, zero: 4, pp2: 1")
+        .replace("450 GB/s", "450").replace("model: GPT-3-175B", "model: GPT-3-176B");
+}
+
+#[test]
+fn five_mistakes_are_five_errors() {
+    let yaml =
+        instead("tp: 8", "tpp: 8, zero: 4, pp2: 1").replace("450 GB/s", "450").replace("GPT-3-175B", "GPT-3-176B");
+    assert_eq!(said(yaml.as_bytes(), &[]).matches("error: ").count(), 5);
+}
+
+#[test]
+fn a_wrong_override_shows_the_argument() {
+    let argument = said(WHOLE.as_bytes(), &["-s", "plan.tpp=3", "-s", "plan.pp", "-s", "seq_len=[a, 2]"]);
+    insta::assert_snapshot!(argument);
+}
+
+#[test]
+fn a_picture_is_no_sweep() {
+    insta::assert_snapshot!(said(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", &[]));
+}
+
+#[test]
+fn a_file_of_100_mb_is_no_sweep() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("broken.yaml");
+    let mut start = fs::File::create(&file).expect("a file");
+    std::io::Write::write_all(&mut start, b"model: GPT-3-175B\n").expect("a line");
+    start.set_len(100_000_000).expect("a hole");
+    insta::assert_snapshot!(said_of(&file, &folder.path().join("out"), &[]));
+}
+
+#[test]
+fn a_missing_file_gets_the_nearest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("broken.yml"), "").expect("a file");
+    insta::assert_snapshot!(said_of(&folder.path().join("broken.yaml"), &folder.path().join("out"), &[]));
+}
+
+/// The files that the language aims at: what is not understood yet is refused by name.
+#[test]
+fn the_target_files_are_refused_by_name_alone() {
+    for name in ["target_architect", "target_engineer", "target_researcher"] {
+        let yaml = fs::read_to_string(root().join("tests/data").join(format!("{name}.yaml"))).expect("a target");
+        insta::assert_snapshot!(name, said(yaml.as_bytes(), &[]));
+    }
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % (bound.max(1) as u64)).expect("small")
+    }
+}
+
+fn mutate(text: &str, random: &mut Random) -> String {
+    const SNIPPETS: [&str; 16] = [
+        "[]",
+        "{}",
+        "all",
+        "rest",
+        "*a",
+        "&a ",
+        "1e308",
+        "-1",
+        "none",
+        "[1, 2]",
+        "{from: 1, to: 9, step: 2}",
+        ": ",
+        "\n  ",
+        "9999999999",
+        "0",
+        "true",
+    ];
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for _ in 0..=random.below(4) {
+        let k = random.below(lines.len());
+        let line = lines[k].clone();
+        let at = line.char_indices().map(|found| found.0).nth(random.below(line.chars().count())).unwrap_or(0);
+        match random.below(6) {
+            0 => drop(lines.remove(k)),
+            1 => lines.insert(k, line),
+            2 => lines[k].insert_str(at, SNIPPETS[random.below(SNIPPETS.len())]),
+            3 => lines[k].truncate(at),
+            4 => {
+                let other = random.below(lines.len());
+                lines.swap(k, other);
+            }
+            _ => {
+                let words: Vec<&str> = line.split(' ').collect();
+                let word = words[random.below(words.len())].to_owned();
+                lines[k] = line.replacen(&word, SNIPPETS[random.below(SNIPPETS.len())], 1);
+            }
+        }
+        if lines.is_empty() {
+            break;
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn mutated_sweeps_never_panic() {
+    let seconds = std::env::var("STARSWEEP_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let mut texts = vec![WHOLE.to_owned()];
+    for folder in ["sweeps", "tests/data", "benches"] {
+        for entry in fs::read_dir(root().join(folder)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|end| end == "yaml") {
+                texts.push(fs::read_to_string(path).expect("a sweep"));
+            }
+        }
+    }
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let started = Instant::now();
+    let (mut tried, mut resolved) = (0_u64, 0_u64);
+    while started.elapsed() < Duration::from_secs(seconds) {
+        let text = mutate(&texts[random.below(texts.len())], &mut random);
+        let outcome = std::panic::catch_unwind(|| {
+            let Ok(sweep) = resolve(&text, &[], &vocabulary()) else { return false };
+            for part in 0..8 {
+                let mut cursor = sweep.space.cursor(sweep.space.len() / 8 * part);
+                if cursor.next_point(sweep.space.len().min(cursor.index() + 10_000)).is_some() {
+                    let _ = evaluate(&cursor.inputs);
+                }
+            }
+            true
+        });
+        resolved += u64::from(outcome.unwrap_or_else(|_| panic!("this text makes us panic:\n{text}")));
+        tried += 1;
+    }
+    assert!(tried > 20 && resolved > 0, "{tried} tried, {resolved} resolved");
+}

@@ -26,7 +26,11 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
             memory_efficiency: 0.8,
         },
         network: Network { dims: dims.iter().map(dim).collect() },
-        memory: Memory { capacity: Bytes::new(80_000_000_000), reserve: Bytes::ZERO, tiers: Default::default() },
+        memory: Memory {
+            capacity: Bytes::new(80_000_000_000),
+            reserve: Bytes::ZERO,
+            tiers: arrayvec::ArrayVec::default(),
+        },
         collectives: Collectives {
             algorithm: if algorithm == 0 { Choice::ByBlock } else { Choice::Always(Algorithm::ALL[algorithm - 1]) },
             chunks,

@@ -4,7 +4,7 @@
 //! results as in `tests/data/case_studies.md`, where each is derived.
 
 use starsweep::system::collective::Collective;
-use starsweep::units::{Bytes, Time};
+use starsweep::units::{Bytes, Time, real};
 use starsweep::workload::Job;
 use starsweep::workload::footprint::Footprint;
 use starsweep::workload::share::Share;
@@ -75,8 +75,11 @@ fn cs0_9_nothing_takes_chunks_times_steps_times_latency() {
     assert!((all_reduce("1 B", FULL, TUTORIAL).0 - expected(2.0) - wire).abs() < 1e-6);
 }
 
-/// The systems of C1a: GB/s of each dimension.
-const SYSTEMS: [(&str, &[(&str, u32, u32)]); 6] = [
+/// A dimension: block, size, bandwidth in GB/s.
+type Dim = (&'static str, u32, u32);
+
+/// The systems of C1a.
+const SYSTEMS: [(&str, &[Dim]); 6] = [
     ("W-1D-350", &[("switch", 512, 350)]),
     ("W-1D-500", &[("switch", 512, 500)]),
     ("W-1D-600", &[("switch", 512, 600)]),
@@ -85,8 +88,8 @@ const SYSTEMS: [(&str, &[(&str, u32, u32)]); 6] = [
     ("Conv-4D", &[("ring", 2, 250), ("fully_connected", 8, 200), ("ring", 8, 100), ("switch", 4, 50)]),
 ];
 
-fn network(dims: &[(&str, u32, u32)]) -> String {
-    let line = |(k, (block, size, bandwidth)): (usize, &(&str, u32, u32))| {
+fn network(dims: &[Dim]) -> String {
+    let line = |(k, (block, size, bandwidth)): (usize, &Dim)| {
         format!("  d{k}: {{block: {block}, size: {size}, bandwidth: {bandwidth} GB/s}}\n")
     };
     dims.iter().enumerate().map(line).collect()
@@ -211,17 +214,17 @@ fn bubble(stages: u64, chunks: u64, microbatches: u64) -> (f64, f64) {
 #[test]
 fn narayanan21_bubble_is_p_minus_1_of_m_plus_p_minus_1() {
     // Head and embedding of one word and a network without end leave 1e-6 and less.
-    for (stages, microbatches) in [(4.0, 8.0), (8.0, 8.0), (8.0, 64.0), (2.0, 1.0)] {
-        let (_, share) = bubble(stages as u64, 1, microbatches as u64);
-        within(share, (stages - 1.0) / (microbatches + stages - 1.0), 1e-4);
+    for (stages, microbatches) in [(4, 8), (8, 8), (8, 64), (2, 1)] {
+        let (_, share) = bubble(stages, 1, microbatches);
+        within(share, real(stages - 1) / real(microbatches + stages - 1), 1e-4);
     }
 }
 
 #[test]
 fn narayanan21_interleaving_divides_the_bubble_by_the_chunks() {
-    for (stages, chunks, microbatches) in [(4.0, 2.0, 8.0), (8.0, 4.0, 16.0)] {
-        let (over_rest, _) = bubble(stages as u64, chunks as u64, microbatches as u64);
-        within(over_rest, (stages - 1.0) / (chunks * microbatches), 1e-4);
+    for (stages, chunks, microbatches) in [(4, 2, 8), (8, 4, 16)] {
+        let (over_rest, _) = bubble(stages, chunks, microbatches);
+        within(over_rest, real(stages - 1) / real(chunks * microbatches), 1e-4);
     }
 }
 
@@ -234,7 +237,7 @@ fn rajbhandari20_section_7_zero_3_moves_1_5_times_the_bytes_of_plain_data_parall
              cluster: {{npu: H100-SXM-80GB, npus: 8, network: {{d: {{block: switch, size: 8, bandwidth: 1 GB/s}}}}}}\n\
              plan: {{zero: {zero}}}\n"
         );
-        starsweep::units::real(evaluations(&yaml)[0].report.sent[0])
+        real(evaluations(&yaml)[0].report.sent[0])
     };
     within(sent(3) / sent(0), 1.5, 1e-3);
     within(sent(1) / sent(0), 1.0, 1e-3);

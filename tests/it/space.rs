@@ -7,6 +7,8 @@ use starsweep::run::vocabulary;
 use starsweep::sweep::point::{id, id_text};
 use starsweep::sweep::{Remover, resolve};
 
+use starsweep::units::{real, whole};
+
 use crate::support::{points, read, sweep};
 
 const RICH: &str = "
@@ -30,7 +32,7 @@ proptest! {
     #[test]
     fn a_points_number_and_its_digits_are_inverse_of_each_other(part in 0.0..1.0_f64) {
         let sweep = sweep(RICH);
-        let number = (part * sweep.space.len() as f64) as u64;
+        let number = whole(part * real(sweep.space.len()));
         let digits = sweep.space.digits(number);
         prop_assert_eq!(sweep.space.index(&digits), number);
         prop_assert!(digits.iter().zip(&sweep.space.axes).all(|(digit, axis)| *digit < axis.len));

@@ -26,6 +26,6 @@ impl Metric for ExposedDp {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.exposed(Account::Data)?)
+        outcome.exposed(Account::Data)
     }
 }

@@ -26,6 +26,6 @@ impl Metric for ExposedEp {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.exposed(Account::Expert)?)
+        outcome.exposed(Account::Expert)
     }
 }

@@ -26,6 +26,6 @@ impl Metric for ExposedPp {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.exposed(Account::Pipeline)?)
+        outcome.exposed(Account::Pipeline)
     }
 }

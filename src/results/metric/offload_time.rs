@@ -26,6 +26,6 @@ impl Metric for OffloadTime {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.exposed(Account::Offload)?)
+        outcome.exposed(Account::Offload)
     }
 }

@@ -25,6 +25,6 @@ impl Metric for Parameters {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.training().map(|training| training.model.parameters(training.seq_len))?)
+        outcome.training().map(|training| training.model.parameters(training.seq_len))
     }
 }

@@ -22,7 +22,7 @@ impl ParallelStrategy for Pipeline {
             return Err(Infeasible::new(Reason::BatchPerReplica, real(*global_batch), real(replica)));
         }
         let microbatches = training.num_microbatches();
-        if plan.vpp > 1 && microbatches % plan.pp != 0 {
+        if plan.vpp > 1 && !microbatches.is_multiple_of(plan.pp) {
             return Err(Infeasible::new(Reason::MicrobatchesPerStage, real(microbatches), real(plan.pp)));
         }
         Ok(())

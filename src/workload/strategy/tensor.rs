@@ -16,7 +16,7 @@ impl ParallelStrategy for Tensor {
     fn check(&self, training: &Training) -> Result<(), Infeasible> {
         let Training { model, plan, seq_len, .. } = training;
         let divides = |reason, whole: u64| {
-            if whole % plan.tp == 0 { Ok(()) } else { Err(Infeasible::new(reason, real(whole), real(plan.tp))) }
+            if whole.is_multiple_of(plan.tp) { Ok(()) } else { Err(Infeasible::new(reason, real(whole), real(plan.tp))) }
         };
         divides(Reason::HeadsPerTensor, model.heads)?;
         divides(Reason::MlpPerTensor, model.ffn)?;

@@ -1,0 +1,183 @@
+//! The manual of the language and its JSON schema, made from the list of keys.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::key::{DIM_KEYS, Default, FOREIGN, KEYS, Key, Kind, LATER, TIER_KEYS};
+use super::preset;
+use super::resolve::TOP;
+use crate::units::{Unit, human, index, plain, whole};
+
+/// `sweeps/README.md`: every key with its meaning, unit, default and an example.
+#[must_use]
+pub fn manual() -> String {
+    let mut text = String::from(include_str!("manual.md"));
+    let _ = writeln!(text, "## Top level\n\n| key | meaning |\n| --- | --- |");
+    for (name, meaning) in TOP {
+        let _ = writeln!(text, "| `{name}` | {meaning} |");
+    }
+    let mut section = "";
+    for key in KEYS {
+        let of = key.path.rsplit_once('.').map_or("", |split| split.0);
+        if of != section || (of.is_empty() && section.is_empty() && !text.contains("## Keys")) {
+            section = of;
+            let title = if of.is_empty() { "Keys at the top level".to_owned() } else { format!("`{of}`") };
+            let _ = writeln!(text, "\n## {title}\n\n| key | takes | default | meaning |\n| --- | --- | --- | --- |");
+        }
+        push_key(&mut text, key);
+    }
+    for (title, keys) in [("A line of `cluster.network`", DIM_KEYS), ("A tier: any other name in `memory`", TIER_KEYS)]
+    {
+        let _ = writeln!(text, "\n## {title}\n\n| key | takes | default | meaning |\n| --- | --- | --- | --- |");
+        keys.iter().for_each(|key| push_key(&mut text, key));
+    }
+    let _ = writeln!(
+        text,
+        "\n## Presets\n\n`starsweep list <kind>` shows every number with its source.\n\n| kind | names |\n| --- | --- |"
+    );
+    for kind in preset::kinds() {
+        let names: Vec<_> = kind.presets.iter().map(|preset| format!("`{}`", preset.key)).collect();
+        let _ = writeln!(text, "| {} | {} |", kind.name, names.join(", "));
+    }
+    let later: Vec<_> = LATER.iter().map(|later| format!("`{}` ({})", later.0, later.1)).collect();
+    let _ = writeln!(text, "\n## Not understood yet\n\nRefused by name, with their place: {}.", later.join(", "));
+    let foreign: Vec<_> = FOREIGN.iter().map(|foreign| format!("`{}`", foreign.0)).collect();
+    let _ = writeln!(text, "\nWords of other tools, answered with ours: {}.", foreign.join(", "));
+    text
+}
+
+fn push_key(text: &mut String, key: &Key) {
+    let takes = match key.kind {
+        Kind::Quantity { unit, .. } => format!("{}, `{}`", unit.describe(), key.example()),
+        Kind::Count { unit, .. } if unit != Unit::NONE => format!("{}, `{}`", unit.describe(), key.example()),
+        Kind::Count { least, .. } => format!("a whole number from {least}"),
+        Kind::Share => "a share, `0.7` or `70 %`".to_owned(),
+        Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Flag => "`true`, `false`".to_owned(),
+        Kind::Tier => "`none` or the name of a tier".to_owned(),
+    };
+    let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name(), default_text(key), key.doc);
+}
+
+/// What is in force if a key is not written.
+#[must_use]
+pub fn default_text(key: &Key) -> String {
+    match (key.default, key.kind) {
+        (Default::Required, _) => "must be written".to_owned(),
+        (Default::Rest, _) => "`rest`".to_owned(),
+        (Default::Like(other), _) => format!("as `{other}`"),
+        (Default::Absent, _) => "nothing".to_owned(),
+        (Default::Is(value), Kind::Choice(words)) => format!("`{}`", words[index(whole(value))]),
+        (Default::Is(value), Kind::Flag) => format!("`{}`", value == 1.0),
+        (Default::Is(_), Kind::Tier) => "`none`".to_owned(),
+        (Default::Is(value), Kind::Share) => plain(value),
+        (Default::Is(value), _) => format!("`{}`", human(value, key.unit())),
+    }
+}
+
+/// `sweeps/sweep.schema.json`: what an editor may complete and check. Names of `define` are open, so mappings may be texts.
+#[must_use]
+pub fn schema() -> Value {
+    let mut root = Map::new();
+    for (name, meaning) in TOP {
+        let kind = match *name {
+            "name" => json!({"type": "string"}),
+            "rules" => json!({"enum": ["ours"]}),
+            "fidelity" => json!({"enum": ["closed_form"]}),
+            "npu" | "network" | "npus" | "memory_reserve" => json!({}),
+            _ => json!({"type": "object"}),
+        };
+        root.insert((*name).to_owned(), with(kind, meaning));
+    }
+    for key in KEYS {
+        insert(&mut root, &key.path.split('.').collect::<Vec<_>>(), key);
+    }
+    let lines = |keys: &[Key]| {
+        let mut fields = Map::new();
+        keys.iter().for_each(|key| insert(&mut fields, &[key.path], key));
+        section(fields)
+    };
+    if let Some(cluster) = fields(&mut root, "cluster") {
+        cluster.insert("network".into(), any_of(&json!({"type": "object", "additionalProperties": lines(DIM_KEYS)})));
+        cluster.insert("each_dimension".into(), lines(DIM_KEYS));
+    }
+    if let Some(memory) = root.get_mut("memory").and_then(mapping_of) {
+        memory.insert("additionalProperties".into(), lines(TIER_KEYS));
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "starsweep sweep",
+        "type": "object",
+        "properties": root,
+        // A key with a dot reaches down.
+        "patternProperties": {"\\.": {}},
+        "additionalProperties": false,
+    })
+}
+
+fn with(mut kind: Value, meaning: &str) -> Value {
+    if let Value::Object(kind) = &mut kind {
+        kind.insert("description".into(), meaning.into());
+    }
+    kind
+}
+
+/// A mapping, a name, or a list of them.
+fn any_of(mapping: &Value) -> Value {
+    json!({"anyOf": [mapping, {"type": "string"}, {"type": "array", "minItems": 1}]})
+}
+
+fn section(fields: Map<String, Value>) -> Value {
+    any_of(&json!({
+        "type": "object",
+        "properties": fields,
+        "patternProperties": {"\\.": {}, "^preset$": {}},
+        "additionalProperties": false,
+    }))
+}
+
+/// The mapping of a section.
+fn mapping_of(section: &mut Value) -> Option<&mut Map<String, Value>> {
+    section.get_mut("anyOf")?.get_mut(0)?.as_object_mut()
+}
+
+/// The fields of a section.
+fn fields<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
+    fields.get_mut(name).and_then(mapping_of)?.get_mut("properties")?.as_object_mut()
+}
+
+fn insert(into: &mut Map<String, Value>, path: &[&str], key: &Key) {
+    match path {
+        [name] => {
+            into.insert((*name).to_owned(), value(key));
+        }
+        [head, rest @ ..] => {
+            let found = into.entry((*head).to_owned()).or_insert_with(|| section(Map::new()));
+            let inner =
+                mapping_of(found).and_then(|mapping| mapping.get_mut("properties")).and_then(Value::as_object_mut);
+            if let Some(inner) = inner {
+                insert(inner, rest, key);
+            }
+        }
+        [] => {}
+    }
+}
+
+/// A value, a list of values, a range, `all`.
+fn value(key: &Key) -> Value {
+    let one = match key.kind {
+        Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share => json!({"type": ["string", "number"]}),
+        Kind::Choice(words) => {
+            let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+            let words: Vec<Value> =
+                words.iter().map(|&word| word.into()).chain(numbers.into_iter().map(Value::from)).collect();
+            json!({"enum": words})
+        }
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Tier => json!({"type": "string"}),
+    };
+    let range = json!({"type": "object", "required": ["from", "to"]});
+    let shape = json!({"anyOf": [one, {"type": "array", "minItems": 1}, range, {"const": "all"}, {"const": "rest"}]});
+    with(shape, key.doc)
+}

@@ -1,0 +1,88 @@
+//! Answers to a key or a mapping that is not understood: what may stand there, and a network of lists as our lines.
+
+use super::diagnostic::quoted;
+use super::key::{DIM_KEYS, KEYS, Key, TIER_KEYS};
+use super::tree::Value;
+use super::walk::{Line, is_tier};
+
+/// The lines that a network of lists should be.
+pub(super) fn one_line_each(lines: &[Line]) -> String {
+    let list = |names: &[&str]| -> Vec<String> {
+        let line = lines.iter().find(|line| names.contains(&line.0.as_str()));
+        match line.map(|line| &line.2[0].value) {
+            Some(Value::List(items)) => items.iter().map(|item| item.scalar().unwrap_or_default()).collect(),
+            _ => Vec::new(),
+        }
+    };
+    let blocks = list(&["topology", "block"]);
+    let sizes = list(&["npus_count", "size"]);
+    let bandwidths = list(&["bandwidth"]);
+    let latencies = list(&["latency", "hop_latency"]);
+    let dims = blocks.len().max(sizes.len()).max(bandwidths.len()).max(latencies.len()).clamp(1, 4);
+    let unit = |text: Option<&String>, unit: &str, otherwise: &str| match text {
+        Some(text) if text.parse::<f64>().is_ok() => format!("{text} {unit}"),
+        Some(text) => text.clone(),
+        None => otherwise.to_owned(),
+    };
+    let line = |k: usize| {
+        let block = match blocks.get(k).map(String::as_str) {
+            Some("FullyConnected" | "fully_connected") => "fully_connected",
+            Some("Ring" | "ring") => "ring",
+            _ => "switch",
+        };
+        let size = sizes.get(k).map_or("8", String::as_str);
+        let bandwidth = unit(bandwidths.get(k), "GiB/s", "50 GiB/s");
+        let latency = unit(latencies.get(k), "ns", "500 ns");
+        format!("`d{}: {{block: {block}, size: {size}, bandwidth: {bandwidth}, hop_latency: {latency}}}`", k + 1)
+    };
+    let lines: Vec<_> = (0..dims).map(line).collect();
+    format!("write one line a dimension, innermost first: {} (ASTRA-sim's GB is our GiB)", lines.join(", "))
+}
+
+/// The keys that may stand in a section.
+pub(super) fn known_keys(path: &str) -> Vec<String> {
+    let names = |keys: &[Key]| keys.iter().map(|key| key.path.to_owned()).collect::<Vec<_>>();
+    if path.starts_with("cluster.network.") {
+        return names(DIM_KEYS);
+    }
+    if is_tier(path) {
+        return names(TIER_KEYS);
+    }
+    let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
+    let mut known: Vec<String> = Vec::new();
+    for key in KEYS {
+        if let Some(rest) = key.path.strip_prefix(&prefix) {
+            let head = rest.split('.').next().unwrap_or(rest).to_owned();
+            if !known.contains(&head) {
+                known.push(head);
+            }
+        }
+    }
+    match path {
+        "cluster" => known.extend(["network".into(), "each_dimension".into()]),
+        "" => known.extend(super::resolve::TOP.iter().map(|&(name, _)| name.to_owned())),
+        _ => {}
+    }
+    known
+}
+
+/// How a section is written.
+pub(super) fn section_help(path: &str) -> String {
+    let known = known_keys(path);
+    let known: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+    match path {
+        "cluster.network" => {
+            "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`".into()
+        }
+        "model" => {
+            "write the name of a preset (`starsweep list models`), or a mapping with `layers`, `hidden`, ...".into()
+        }
+        _ if known.is_empty() => "write a mapping".into(),
+        _ => format!("write a mapping with {}", quoted(&known)),
+    }
+}
+
+/// A path as people write it.
+pub(super) fn readable(path: &str) -> &str {
+    if path.starts_with("cluster.network.") { "a dimension of the network" } else { path }
+}

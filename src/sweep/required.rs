@@ -1,0 +1,205 @@
+//! What must be written: keys of the model, of each line of the network, of each tier, of the machine.
+
+use super::axis::Axis;
+use super::diagnostic::{Diagnostic, Place};
+use super::inputs::REST;
+use super::key::{self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, dim_slot};
+use super::resolve::Resolver;
+use super::walk::{Frame, Line};
+use crate::system::MAX_DIMS;
+
+impl Resolver<'_> {
+    /// Keys that must be written.
+    pub(super) fn required(&mut self, frame: &Frame, lines: &[Line], is_collective: bool) {
+        let start = lines.first().map_or_else(Place::default, |line| line.1);
+        let of = |section: &str| lines.iter().find(|line| line.0 == section).map_or(start, |line| line.1);
+        for (slot, key) in KEYS.iter().enumerate() {
+            if key.default != Default::Required || is_collective || frame.surely_sets(slot) {
+                continue;
+            }
+            let section = key.path.split('.').next().unwrap_or(key.path);
+            // A section that could not be read has been complained about already.
+            let unread = self
+                .walker
+                .diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.message.contains(&format!("`{section}` knows no")));
+            if unread
+                || self
+                    .walker
+                    .diagnostics
+                    .iter()
+                    .any(|diagnostic| diagnostic.message.contains(&format!("`{}`", key.name())))
+            {
+                continue;
+            }
+            if section == "model" && !lines.iter().any(|line| line.0 == "model") {
+                if slot == Id::Layers as usize {
+                    self.complain(
+                        Diagnostic::error("`model` is missing")
+                            .at(start)
+                            .help("write `model: GPT-3-175B` (`starsweep list models`), or `workload: {collective: all_reduce, size: 1 GB}`"),
+                    );
+                }
+                continue;
+            }
+            self.complain(Diagnostic::error(format!("`{}` is missing", key.path)).at(of(section)).help(format!(
+                "{}: write for example `{}: {}`",
+                key.doc,
+                key.name(),
+                key.example()
+            )));
+        }
+        if is_collective && !frame.surely_sets(Id::Size as usize) {
+            self.complain(
+                Diagnostic::error("`workload.size` is missing").at(of("workload")).help("write `size: 1 GB`"),
+            );
+        }
+        self.required_of_lines(frame);
+        self.required_of_machine(frame, is_collective, &of);
+    }
+
+    /// Keys that a line of the network or a tier must have.
+    pub(super) fn required_of_lines(&mut self, frame: &Frame) {
+        for (slot, name, place) in std::mem::take(&mut self.walker.lacking) {
+            let is_dim = slot < key::TIERS_FROM;
+            let each = if is_dim {
+                DIMS_FROM + key::EACH * DIM_KEYS.len() + (slot - DIMS_FROM) % DIM_KEYS.len()
+            } else {
+                slot
+            };
+            if is_dim && frame.surely_sets(each) {
+                continue;
+            }
+            let Some(key) = key::key_of(slot) else { continue };
+            let complained = self.walker.diagnostics.iter().any(|diagnostic| {
+                diagnostic.message.contains(&format!("`{}`", key.name()))
+                    && diagnostic.place.is_some_and(|at| at.line == place.line)
+            });
+            if !complained {
+                self.complain(Diagnostic::error(format!("`{name}` has no `{}`", key.name())).at(place).help(format!(
+                    "{}: write for example `{}: {}`",
+                    key.doc,
+                    key.name(),
+                    key.example()
+                )));
+            }
+        }
+    }
+
+    /// What a machine must have.
+    pub(super) fn required_of_machine(&mut self, frame: &Frame, is_collective: bool, of: &dyn Fn(&str) -> Place) {
+        let sets = |slot: usize| frame.surely_sets(slot);
+        if !sets(dim_slot(0, DimId::Block)) && self.walker.diagnostics.is_empty() {
+            self.complain(
+                Diagnostic::error("`cluster.network` is missing").at(of("cluster")).help(
+                    "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`",
+                ),
+            );
+        }
+        if !self.walker.diagnostics.is_empty() {
+            return;
+        }
+        let memory = |id: Id, like: Id| sets(id as usize) || sets(like as usize);
+        if !is_collective && !memory(Id::Capacity, Id::Hbm) {
+            self.complain(
+                Diagnostic::error("the NPU has no memory")
+                    .at(of("cluster"))
+                    .help("write `cluster: {npu: {hbm: 80 GB, ...}}`, or name a preset (`starsweep list npus`)"),
+            );
+        }
+        if !memory(Id::LocalBandwidth, Id::HbmBandwidth) {
+            let reduces = |axis: &Axis| {
+                let mut any = false;
+                axis.visit(&mut |_, alternative| {
+                    any |= alternative
+                        .settings
+                        .iter()
+                        .any(|setting| setting.slot as usize == Id::LocalReduction as usize && setting.value == 1.0);
+                });
+                any
+            };
+            let fixed = frame.settings.iter().find(|setting| setting.0 as usize == Id::LocalReduction as usize);
+            let swept = frame.axes.iter().any(reduces);
+            let never = !swept
+                && (fixed.is_some_and(|setting| setting.1 == 0.0)
+                    || frame.surely_sets(Id::LocalReduction as usize) && fixed.is_none());
+            if !is_collective || !never {
+                self.complain(
+                    Diagnostic::error("the NPU's memory has no bandwidth, and reductions need it")
+                        .at(of("cluster"))
+                        .help(
+                            "write `npu: {hbm_bandwidth: 3350 GB/s, ...}`, or `collectives: {local_reduction: false}`",
+                        ),
+                );
+            }
+        }
+        self.too_many_rests(frame);
+    }
+
+    /// One `rest` a product.
+    pub(super) fn too_many_rests(&mut self, frame: &Frame) {
+        let is_rest = |slot: usize| {
+            let fixed = frame
+                .settings
+                .iter()
+                .find(|setting| setting.0 as usize == slot && setting.1 == REST)
+                .map(|setting| setting.2);
+            fixed.or_else(|| {
+                let mut place = None;
+                for axis in &frame.axes {
+                    axis.visit(&mut |axis, alternative| {
+                        if alternative
+                            .settings
+                            .iter()
+                            .any(|setting| setting.slot as usize == slot && setting.value == REST)
+                        {
+                            place = Some(axis.place);
+                        }
+                    });
+                }
+                place
+            })
+        };
+        let fixed: Vec<Place> = (0..MAX_DIMS)
+            .filter_map(|k| {
+                frame
+                    .settings
+                    .iter()
+                    .find(|setting| setting.0 as usize == dim_slot(k, DimId::Size) && setting.1 == REST)
+            })
+            .map(|setting| setting.2)
+            .collect();
+        if let Some(place) = fixed.get(1) {
+            self.complain(
+                Diagnostic::error("a network has one `rest`").at(*place).help("write the size of the other dimension"),
+            );
+        }
+        let any_rest = (0..MAX_DIMS).find_map(|k| is_rest(dim_slot(k, DimId::Size)));
+        if let Some(place) = any_rest
+            && !frame.surely_sets(Id::Npus as usize)
+        {
+            self.complain(
+                Diagnostic::error("`size: rest` needs to know how many NPUs there are")
+                    .at(place)
+                    .help("write `npus: 2048` in `cluster`"),
+            );
+        }
+    }
+
+    /// A workload stands in place of a model and a plan.
+    pub(super) fn plan_without_training(&mut self, lines: &[Line], is_collective: bool) {
+        if !is_collective {
+            return;
+        }
+        for (name, place, _) in lines {
+            if matches!(name.as_str(), "model" | "plan" | "seq_len" | "global_batch") {
+                self.complain(
+                    Diagnostic::error(format!("`{name}` stands beside `workload`, which replaces it"))
+                        .at(*place)
+                        .help(format!("remove `{name}`, or `workload` to train a model")),
+                );
+            }
+        }
+    }
+}
