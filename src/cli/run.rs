@@ -33,11 +33,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     };
     let folder = args.out.clone().unwrap_or_else(|| run::default_folder(&sweep, &args.sweep));
     let order = Order { folder, threads: threads(args.threads)?, fresh: args.fresh };
-    let stop = stop_flag();
+    let signals = Signals::listen()?;
     let progress = Arc::new(Progress::default());
     let meter = Meter::start(progress.clone(), args.quiet);
     let started = (Instant::now(), SystemTime::now());
-    let outcome = run::run(&sweep, &order, &progress, stop);
+    let outcome = run::run(&sweep, &order, &progress, &signals.stop);
     meter.stop();
     let (store, done) = outcome.with_context(|| advice(&order.folder))?;
     if let Some(dropped) = done.dropped {
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         anstream::eprintln!(
             "stopped: {kept} of {all} parts are kept, {dropped} half-done dropped; the same command goes on"
         );
-        return Ok(if SIGNAL.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Terminated });
+        return Ok(signals.exit());
     }
     let (results, summary) = run::finish(&sweep, &store)?;
     if args.csv {
@@ -63,18 +63,32 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Whether a stop was asked for from the keyboard.
-static SIGNAL: AtomicBool = AtomicBool::new(true);
+/// How a run is told to stop.
+struct Signals {
+    /// Set by Ctrl-C and by being told to end.
+    stop: Arc<AtomicBool>,
+    /// Set by being told to end alone.
+    end: Arc<AtomicBool>,
+}
 
-/// A flag that Ctrl-C, or being told to end, sets; a second time ends at once.
-fn stop_flag() -> &'static AtomicBool {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(Exit::Interrupted as u8));
+impl Signals {
+    /// Listens: the first signal asks for a stop, a second one ends at once.
+    fn listen() -> anyhow::Result<Self> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag::{register, register_conditional_shutdown};
+        let signals = Self { stop: Arc::default(), end: Arc::default() };
+        for (signal, exit) in [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated)] {
+            register_conditional_shutdown(signal, i32::from(exit as u8), signals.stop.clone())?;
+            register(signal, signals.stop.clone())?;
         }
-    });
-    &STOP
+        register(SIGTERM, signals.end.clone())?;
+        Ok(signals)
+    }
+
+    /// The exit code of a run that was stopped.
+    fn exit(&self) -> Exit {
+        if self.end.load(Ordering::Relaxed) { Exit::Terminated } else { Exit::Interrupted }
+    }
 }
 
 /// Threads: as told, as Slurm says, as the machine has.

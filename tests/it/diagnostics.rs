@@ -130,6 +130,26 @@ mistakes! {
         "bandwidth: {from: 1 MB/s, to: 1000 GB/s, step: 1 MB/s}",
     ).replace("bandwidth: 50 GB/s", "bandwidth: {from: 1 MB/s, to: 1000 GB/s, step: 1 MB/s}")
      .replace("plan:", "collectives: {chunks: {from: 1, to: 1000000, step: 1}}\nplan:");
+    batch_size_is_global_batch_here: instead("global_batch: 1536 seq", "batch_size: 1536");
+    infinity_of_yaml_is_no_number: instead("450 GB/s", ".inf");
+    a_bare_range_needs_its_unit: instead("450 GB/s", "{from: 100, to: 400, times: 2}");
+    a_value_stands_once_in_an_axis_of_a_dimension: instead("450 GB/s", "[450 GB/s, 450 GB/s]");
+    names_do_not_go_in_circles: with("define: {a: b, b: a}\nmemory: a");
+    an_alias_needs_its_anchor: instead("tp: 8", "tp: *x");
+    a_line_without_a_colon_is_no_yaml: instead("seq_len: 2048", "seq_len 2048");
+    a_tab_does_not_indent: instead("  npus: 64", "\tnpus: 64");
+    zero_bytes_are_no_yaml: "\0\u{1}\u{2}\u{3}";
+    two_documents_are_no_sweep: format!("{WHOLE}---\n{WHOLE}");
+    a_list_for_each_dimension_is_refused_in_braces_too: instead(
+        &WHOLE[WHOLE.find("  network:").expect("a network")..WHOLE.find("plan:").expect("a plan")],
+        "  network: {topology: [Ring, Switch], npus_count: [8, 4], bandwidth: [50, 25], latency: [500, 500]}\n",
+    );
+    a_missing_bandwidth_of_a_tier_is_named: with("memory: {host: {capacity: 1 TB}}");
+    an_unknown_link_gets_the_nearest: instead("{block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}", "NVLink9");
+    an_unknown_collective_gets_the_nearest: "workload: {collective: all_redce, size: 1 GB}\nnetwork: {d1: {block: ring, size: 8, bandwidth: 1 GB/s}}\n";
+    where_sees_no_result_through_a_derived_value: with("derive: {twice: iteration_time * 2}\nwhere: {fast: twice < 3 s}");
+    what_is_compared_gets_the_nearest: instead("tp: 8", "tp: [4, 8]").replace("plan:", "decide: {compare: tpp}\nplan:");
+    a_baseline_needs_a_comparison: instead("tp: 8", "tp: [4, 8]").replace("plan:", "decide: {baseline: 4}\nplan:");
     several_mistakes_are_shown_at_once: instead("tp: 8", "tpp: 8, zero: 4, pp2: 1")
         .replace("450 GB/s", "450").replace("model: GPT-3-175B", "model: GPT-3-176B");
 }
@@ -145,6 +165,22 @@ fn five_mistakes_are_five_errors() {
 fn a_wrong_override_shows_the_argument() {
     let argument = said(WHOLE.as_bytes(), &["-s", "plan.tpp=3", "-s", "plan.pp", "-s", "seq_len=[a, 2]"]);
     insta::assert_snapshot!(argument);
+}
+
+#[test]
+fn a_bare_number_of_an_override_is_shown_with_its_unit() {
+    let arguments = ["-s", "cluster.network.nvlink.bandwidth=400", "-s", "plan.micro_batch_size=2"];
+    insta::assert_snapshot!(said(WHOLE.as_bytes(), &arguments));
+}
+
+#[test]
+fn an_override_of_a_later_version_is_refused_by_name() {
+    insta::assert_snapshot!(said(WHOLE.as_bytes(), &["-s", "plan.cp=2"]));
+}
+
+#[test]
+fn an_override_that_is_no_yaml_shows_the_argument() {
+    insta::assert_snapshot!(said(WHOLE.as_bytes(), &["-s", "plan.tp=[1, 2"]));
 }
 
 #[test]
@@ -191,7 +227,7 @@ impl Random {
 }
 
 fn mutate(text: &str, random: &mut Random) -> String {
-    const SNIPPETS: [&str; 16] = [
+    const SNIPPETS: [&str; 24] = [
         "[]",
         "{}",
         "all",
@@ -208,25 +244,49 @@ fn mutate(text: &str, random: &mut Random) -> String {
         "9999999999",
         "0",
         "true",
+        "1e-308 GB/s",
+        "18446744073709551616",
+        "{from: 1e-300, to: 1e300, times: 2}",
+        "[{}, {}]",
+        "dim99.size",
+        "sum(dim.size)",
+        "1 / 0",
+        "\u{e9}",
     ];
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..=random.below(4) {
         let k = random.below(lines.len());
         let line = lines[k].clone();
         let at = line.char_indices().map(|found| found.0).nth(random.below(line.chars().count())).unwrap_or(0);
-        match random.below(6) {
+        let mut letters: Vec<char> = line.chars().collect();
+        let mut words: Vec<&str> = line.split(' ').collect();
+        let (letter, other_letter) = (random.below(letters.len()), random.below(letters.len()));
+        let (word, other_word) = (random.below(words.len()), random.below(words.len()));
+        let snippet = SNIPPETS[random.below(SNIPPETS.len())];
+        match random.below(11) {
             0 => drop(lines.remove(k)),
             1 => lines.insert(k, line),
-            2 => lines[k].insert_str(at, SNIPPETS[random.below(SNIPPETS.len())]),
+            2 => lines[k].insert_str(at, snippet),
             3 => lines[k].truncate(at),
             4 => {
                 let other = random.below(lines.len());
                 lines.swap(k, other);
             }
-            _ => {
-                let words: Vec<&str> = line.split(' ').collect();
-                let word = words[random.below(words.len())].to_owned();
-                lines[k] = line.replacen(&word, SNIPPETS[random.below(SNIPPETS.len())], 1);
+            kind @ 5..=7 if !letters.is_empty() => {
+                match kind {
+                    5 => drop(letters.remove(letter)),
+                    6 => letters.insert(letter, letters[letter]),
+                    _ => letters.swap(letter, other_letter),
+                }
+                lines[k] = letters.into_iter().collect();
+            }
+            kind => {
+                match kind {
+                    8 => drop(words.remove(word)),
+                    9 => words.swap(word, other_word),
+                    _ => words[word] = snippet,
+                }
+                lines[k] = words.join(" ");
             }
         }
         if lines.is_empty() {
@@ -255,9 +315,9 @@ fn mutated_sweeps_never_panic() {
         let text = mutate(&texts[random.below(texts.len())], &mut random);
         let outcome = std::panic::catch_unwind(|| {
             let Ok(sweep) = resolve(&text, &[], &vocabulary()) else { return false };
-            for part in 0..8 {
-                let mut cursor = sweep.space.cursor(sweep.space.len() / 8 * part);
-                if cursor.next_point(sweep.space.len().min(cursor.index() + 10_000)).is_some() {
+            for part in 0..21 {
+                let mut cursor = sweep.space.cursor(sweep.space.len() / 21 * part);
+                if cursor.next_point(sweep.space.len().min(cursor.index() + 1_000)).is_some() {
                     let _ = evaluate(&cursor.inputs);
                 }
             }

@@ -155,6 +155,12 @@ fn an_interrupt_keeps_what_is_whole_and_ends_with_130() {
     interrupted("-INT", 130);
 }
 
+#[cfg(unix)]
+#[test]
+fn being_told_to_end_keeps_what_is_whole_and_ends_with_143() {
+    interrupted("-TERM", 143);
+}
+
 #[test]
 fn an_edited_sweep_runs_again_and_loses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
