@@ -30,7 +30,9 @@ pub fn manual() -> String {
     for (title, keys) in [("A line of `cluster.network`", DIM_KEYS), ("A tier: any other name in `memory`", TIER_KEYS)]
     {
         let _ = writeln!(text, "\n## {title}\n\n| key | takes | default | meaning |\n| --- | --- | --- | --- |");
-        keys.iter().for_each(|key| push_key(&mut text, key));
+        for key in keys {
+            push_key(&mut text, key);
+        }
     }
     let _ = writeln!(
         text,
@@ -95,8 +97,10 @@ pub fn schema() -> Value {
     }
     let lines = |keys: &[Key]| {
         let mut fields = Map::new();
-        keys.iter().for_each(|key| insert(&mut fields, &[key.path], key));
-        section(fields)
+        for key in keys {
+            insert(&mut fields, &[key.path], key);
+        }
+        section(&fields)
     };
     if let Some(cluster) = fields(&mut root, "cluster") {
         cluster.insert("network".into(), any_of(&json!({"type": "object", "additionalProperties": lines(DIM_KEYS)})));
@@ -128,7 +132,7 @@ fn any_of(mapping: &Value) -> Value {
     json!({"anyOf": [mapping, {"type": "string"}, {"type": "array", "minItems": 1}]})
 }
 
-fn section(fields: Map<String, Value>) -> Value {
+fn section(fields: &Map<String, Value>) -> Value {
     any_of(&json!({
         "type": "object",
         "properties": fields,
@@ -153,7 +157,7 @@ fn insert(into: &mut Map<String, Value>, path: &[&str], key: &Key) {
             into.insert((*name).to_owned(), value(key));
         }
         [head, rest @ ..] => {
-            let found = into.entry((*head).to_owned()).or_insert_with(|| section(Map::new()));
+            let found = into.entry((*head).to_owned()).or_insert_with(|| section(&Map::new()));
             let inner =
                 mapping_of(found).and_then(|mapping| mapping.get_mut("properties")).and_then(Value::as_object_mut);
             if let Some(inner) = inner {

@@ -432,7 +432,6 @@ impl Resolver<'_> {
         input_columns(&Contents { is_collective, dims, zips: &self.zips, swept: &swept, named: &named })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a sweep that `decide` may name")]
     /// `rules`, `fidelity` and `name`.
     fn words(&mut self, lines: &[Line]) {
         for (name, known) in [("rules", "ours"), ("fidelity", "closed_form")] {

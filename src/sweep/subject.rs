@@ -10,6 +10,7 @@ use super::scope::{Direction, Names};
 use super::walk::{Frame, Line};
 
 impl Resolver<'_> {
+    #[expect(clippy::too_many_arguments, reason = "the parts of a sweep that `decide` may name")]
     pub(super) fn decide(
         &mut self,
         lines: &[Line],

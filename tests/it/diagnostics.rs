@@ -95,7 +95,7 @@ mistakes! {
     a_name_is_not_defined_by_itself: with("define: {a: {preset: b}, b: {preset: a}}\nmemory: a");
     a_bomb_does_not_grow: format!(
         "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{}",
-        (1..9).map(|k| format!("a{k}: &a{k} [{}]\n", vec![format!("*a{}", k - 1); 10].join(", "))).collect::<String>()
+        (1..9).map(|k| format!("a{k}: &a{k} [{}]", vec![format!("*a{}", k - 1); 10].join(", "))).collect::<Vec<_>>().join("\n")
     );
     braces_that_do_not_close_are_no_yaml: "model: {[";
     an_empty_file_is_no_sweep: "";
