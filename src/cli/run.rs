@@ -15,9 +15,9 @@ use super::render::{self, count};
 use crate::engine::PHYSICS_VERSION;
 use crate::results::folder::Folder;
 use crate::results::sink::csv;
-use crate::results::store::{FORMAT_VERSION, Store};
+use crate::results::store::{FORMAT_VERSION, Store, StoreError};
 use crate::results::summary::{Compared, Summary};
-use crate::run::{self, Done, Order, Progress};
+use crate::run::{self, Done, Order, Progress, RunError};
 use crate::sweep::Sweep;
 use crate::units::{Unit, human, plain, real};
 use crate::workload::Reason;
@@ -39,7 +39,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let started = (Instant::now(), SystemTime::now());
     let outcome = run::run(&sweep, &order, &progress, &signals.stop);
     meter.stop();
-    let (store, done) = outcome.with_context(|| advice(&order.folder))?;
+    let (store, done) = match outcome {
+        Err(RunError::Store(refused @ (StoreError::Locked(_) | StoreError::NotOurs(_)))) => return Err(refused.into()),
+        outcome => outcome.with_context(|| advice(&order.folder))?,
+    };
     if let Some(dropped) = done.dropped {
         let kept = done.found.whole.len() as u64 + done.segments.0;
         let (_, all) = done.segments;

@@ -91,8 +91,8 @@ impl Store {
         if folder.is_dir() && !is_results(folder)? && !is_empty(folder)? {
             return Err(StoreError::NotOurs(folder.to_owned()));
         }
-        let points = folder.join("points");
-        fs::create_dir_all(&points).map_err(at("make", &points))?;
+        // The lock comes first: a folder that has it is ours, whatever else was not made before a kill.
+        fs::create_dir_all(folder).map_err(at("make", folder))?;
         let path = folder.join(".lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(at("open", &path))?;
         match lock.try_lock() {
@@ -100,6 +100,8 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(folder.to_owned())),
             Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
         }
+        let points = folder.join("points");
+        fs::create_dir_all(&points).map_err(at("make", &points))?;
         let footer = vec![
             (IDENTITY_KEY.to_owned(), identity.to_owned()),
             (PHYSICS_KEY.to_owned(), physics.to_string()),
@@ -268,8 +270,7 @@ fn footer_of(path: &Path) -> Option<String> {
 /// Whether a folder looks like one of ours.
 fn is_results(folder: &Path) -> Result<bool, StoreError> {
     let lock = folder.join(".lock");
-    let points = folder.join("points");
-    Ok(lock.try_exists().map_err(at("read", &lock))? && points.is_dir())
+    lock.try_exists().map_err(at("read", &lock))
 }
 
 fn is_empty(folder: &Path) -> Result<bool, StoreError> {

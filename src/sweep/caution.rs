@@ -20,7 +20,8 @@ impl Resolver<'_> {
                 );
             }
         }
-        for axis in &space.axes {
+        // Values of one key are told apart when they are read; alternatives of several are not.
+        for axis in space.axes.iter().filter(|axis| axis.touched.len() > 1) {
             for (k, alternative) in axis.alternatives.iter().enumerate() {
                 let content = |alternative: &Alternative| {
                     let settings = alternative.settings.iter().filter(|setting| (setting.slot as usize) < NAMES_FROM);

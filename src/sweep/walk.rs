@@ -233,8 +233,10 @@ impl Walker {
     /// One line of a mapping.
     pub fn line(&mut self, path: &str, name: &str, place: Place, nodes: &[Node], frame: &mut Frame) {
         let below = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        let first = &nodes[0];
-        let over: Vec<&Node> = nodes[1..].iter().collect();
+        // A name or a list goes over all that was written before it; mappings behind it go over that.
+        let base = nodes.iter().rposition(|node| !matches!(node.value, Value::Map(_))).unwrap_or(0);
+        let first = &nodes[base];
+        let over: Vec<&Node> = nodes[base + 1..].iter().collect();
         if let Some((slot, key)) = leaf_slot(&below, self) {
             let node = nodes.last().unwrap_or(first);
             if nodes.len() > 1 && !matches!(node.value, Value::Map(_)) {
@@ -311,9 +313,10 @@ impl Walker {
         for (k, (name, place, nodes)) in lines.iter().enumerate() {
             let number = self.intern(name);
             frame.settings.push((narrow((DIM_NAMES_FROM + k) as u64), number, *place));
-            let over: Vec<&Node> = nodes[1..].iter().collect();
+            let base = nodes.iter().rposition(|node| !matches!(node.value, Value::Map(_))).unwrap_or(0);
+            let over: Vec<&Node> = nodes[base + 1..].iter().collect();
             let mut line = Frame::default();
-            self.section(&format!("cluster.network.{k}"), &nodes[0], &over, &mut line, None);
+            self.section(&format!("cluster.network.{k}"), &nodes[base], &over, &mut line, None);
             self.note_lacking(key::DIMS_FROM + k * DIM_KEYS.len(), DIM_KEYS, name, *place, &line);
             frame.settings.append(&mut line.settings);
             frame.axes.append(&mut line.axes);

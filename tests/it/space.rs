@@ -191,3 +191,24 @@ fn an_override_goes_over_the_file() {
     let sweep = resolve(&file, &overrides, &vocabulary()).expect("a sweep");
     assert!(sweep.space.axes.iter().all(|axis| axis.name != "plan.tp" && axis.name != "cluster.npus"));
 }
+
+#[test]
+fn a_name_goes_over_a_name_and_a_list_over_a_mapping() {
+    let file = "
+model: GPT-3-13B
+seq_len: 2048
+global_batch: 64 seq
+cluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: switch, size: 8, bandwidth: 450 GB/s}}}
+plan: {tp: 8}
+";
+    let with = |over: &str| resolve(file, &[over.to_owned()], &vocabulary());
+    let mut room = Vec::new();
+    let mut first = |sweep: &starsweep::sweep::Sweep| id(&points(sweep)[0], &mut room);
+    let plain = first(&sweep(file));
+    assert_ne!(first(&with("model=Llama-2-7B").expect("a sweep")), plain);
+    assert_ne!(first(&with("cluster.npu=A100-SXM-80GB").expect("a sweep")), plain);
+    assert_eq!(with("plan=[{tp: 2}, {tp: 4}]").expect("a sweep").space.len(), 2);
+    for wrong in ["model=NOPE", "cluster.npu=NOPE", "precision=nope", "cluster.network=3"] {
+        assert!(with(wrong).is_err(), "{wrong}");
+    }
+}
