@@ -57,7 +57,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     }
     write_manifest(&store, &done, &summary, &order, started.1)?;
     if !args.quiet {
-        answer(&sweep, &results, &summary, &done, started.0)?;
+        answer(&sweep, &store, &results, &summary, &done, started.0)?;
     }
     Ok(match (done.errors > 0 || summary.with_status("error") > 0, summary.with_status("feasible")) {
         (true, _) => Exit::Ours,
@@ -164,13 +164,26 @@ fn write_manifest(
 }
 
 /// The answer: counts, what is compared, the front.
-fn answer(sweep: &Sweep, results: &Folder, summary: &Summary, done: &Done, started: Instant) -> anyhow::Result<()> {
+fn answer(
+    sweep: &Sweep,
+    store: &Store,
+    results: &Folder,
+    summary: &Summary,
+    done: &Done,
+    started: Instant,
+) -> anyhow::Result<()> {
     let seconds = human(started.elapsed().as_secs_f64(), Unit::SECOND);
     let feasible = summary.with_status("feasible");
     let fresh = if done.segments.0 == 0 { "nothing was left to run".to_owned() } else { seconds };
     anstream::println!("{} points, {fresh}: {} feasible", count(summary.rows()), count(feasible));
     if let Some(identity) = &done.found.moved {
-        anstream::println!("  the points of another version of this sweep are kept in earlier/{identity}");
+        let whose = if *identity == store.identity { "an earlier run" } else { "another version of this sweep" };
+        anstream::println!("  the points of {whose} are kept in earlier/{identity}");
+    }
+    if done.found.damaged > 0 {
+        let parts = if done.found.damaged == 1 { "part was" } else { "parts were" };
+        let damaged = count(done.found.damaged as u64);
+        anstream::println!("  {damaged} damaged {parts} found, done again, and kept as they are in earlier/damaged");
     }
     if done.found.restored {
         anstream::println!("  points of this version were there from an earlier run and are used again");

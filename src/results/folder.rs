@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, IdxCa, NewChunkedArray, ParallelStrategy, ParquetReader, SerReader};
+use polars::prelude::{DataFrame, IdxCa, NewChunkedArray, ParallelStrategy, ParquetReader, PolarsError, SerReader};
 
 use super::store::{StoreError, at, files};
 
@@ -49,7 +49,7 @@ impl Folder {
     /// If the first segment cannot be read.
     pub fn columns(&self) -> Result<Vec<String>, StoreError> {
         let file = File::open(&self.files[0]).map_err(at("read", &self.files[0]))?;
-        let schema = ParquetReader::new(file).schema()?;
+        let schema = ParquetReader::new(file).schema().map_err(broken(&self.files[0]))?;
         Ok(schema.iter_names().map(polars::prelude::PlSmallStr::to_string).collect())
     }
 
@@ -61,7 +61,7 @@ impl Folder {
         let path = &self.files[file];
         let opened = File::open(path).map_err(at("read", path))?;
         let reader = ParquetReader::new(opened).read_parallel(ParallelStrategy::None);
-        Ok(reader.with_columns(columns.map(<[String]>::to_vec)).finish()?)
+        reader.with_columns(columns.map(<[String]>::to_vec)).finish().map_err(broken(path))
     }
 
     /// Whole rows, in the order in which they are asked for.
@@ -94,4 +94,9 @@ impl Folder {
             None => Ok(self.read(0, None)?.head(Some(0))),
         }
     }
+}
+
+/// Attaches the file to an error of a segment.
+fn broken(path: &Path) -> impl FnOnce(PolarsError) -> StoreError + '_ {
+    move |source| StoreError::Segment { path: path.to_owned(), source }
 }

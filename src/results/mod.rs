@@ -3,6 +3,7 @@
 pub mod folder;
 pub mod front;
 pub mod metric;
+pub mod seal;
 pub mod segment;
 pub mod sink;
 pub mod status;

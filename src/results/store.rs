@@ -1,21 +1,24 @@
 //! The folder of a sweep's results: a lock, segments that appear whole or not at all, what was there earlier.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, ParquetReader, PolarsError, SerReader};
 use thiserror::Error;
 
+use super::seal::{BLANK, SEAL_KEY, is_whole, seal};
 use super::segment::Segment;
 use super::sink::{Footer, Format};
 
 /// Version of the layout of a folder and of its segments; goes up when an older program could not read them.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The footer's key of a sweep's identity.
 pub const IDENTITY_KEY: &str = "starsweep.identity";
 /// The footer's key of the physics version.
 pub const PHYSICS_KEY: &str = "starsweep.physics_version";
+/// Says that a run from the beginning is under way, until it is done.
+const FRESH: &str = ".fresh";
 
 /// The world failed.
 #[derive(Debug, Error)]
@@ -40,6 +43,15 @@ pub enum StoreError {
     /// The folder has something else in it.
     #[error("`{}` is not a folder of results, and is not empty", .0.display())]
     NotOurs(PathBuf),
+    /// A segment could not be read.
+    #[error("cannot read `{}`: the `run` that made it puts it aside and does it again", path.display())]
+    Segment {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: PolarsError,
+    },
     /// A table could not be read or written.
     #[error("cannot read or write a table")]
     Table(#[from] PolarsError),
@@ -74,7 +86,7 @@ pub struct Store {
 pub struct Found {
     /// Segments of this sweep that are whole.
     pub whole: Vec<Segment>,
-    /// The identity of another sweep whose points were put aside.
+    /// The identity of the sweep whose points were put aside: another one's, or this one's if all was to be done again.
     pub moved: Option<String>,
     /// Whether points of this sweep were taken back from where they had been put aside.
     pub restored: bool,
@@ -116,9 +128,14 @@ impl Store {
     fn settle(&self, fresh: bool) -> Result<Found, StoreError> {
         let mut found = Found::default();
         self.remove_torn()?;
+        // A run from the beginning that was interrupted goes on with what it has done, and takes nothing from before.
+        let marker = self.folder.join(FRESH);
+        let going = fs::read_to_string(&marker).is_ok_and(|identity| identity == self.identity);
+        let fresh = fresh && !going;
         let (mut mine, mut others, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
         for path in files(&self.points())? {
-            match footer_of(&path) {
+            match whole_identity(&path, &mut bytes)? {
                 Some(identity) if identity == self.identity && !fresh => mine.push(path),
                 Some(identity) => others.push((path, identity)),
                 None => damaged.push(path),
@@ -140,7 +157,9 @@ impl Store {
         for (path, identity) in &others {
             self.put_aside(path, identity)?;
         }
-        if !fresh {
+        if fresh {
+            self.write_file(&marker, |out| Ok(write!(out, "{}", self.identity)?))?;
+        } else if !going {
             found.restored = self.take_back(&mut mine)?;
         }
         found.whole = mine.iter().filter_map(|path| Segment::from_file_name(path.file_name()?.to_str()?)).collect();
@@ -176,12 +195,11 @@ impl Store {
         if !folder.is_dir() {
             return Ok(false);
         }
-        let mut any = false;
+        let (mut any, mut bytes) = (false, Vec::new());
         for path in files(&folder)? {
             let Some(name) = path.file_name() else { continue };
             let target = self.points().join(name);
-            let ours = footer_of(&path).is_some_and(|identity| identity == self.identity);
-            if ours && !target.exists() {
+            if !target.exists() && whole_identity(&path, &mut bytes)?.as_ref() == Some(&self.identity) {
                 fs::rename(&path, &target).map_err(at("move", &path))?;
                 mine.push(target);
                 any = true;
@@ -207,8 +225,21 @@ impl Store {
     /// # Errors
     /// If the disk does not take it.
     pub fn write_segment(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
-        let path = self.points().join(segment.file_name());
-        self.write_file(&path, |out| Format::Parquet.part().write(frame, &self.footer, out))
+        let mut bytes = Vec::new();
+        let blank = (SEAL_KEY.to_owned(), BLANK.to_owned());
+        let footer: Vec<_> = self.footer.iter().cloned().chain([blank]).collect();
+        Format::Parquet.part().write(frame, &footer, &mut bytes)?;
+        seal(&mut bytes);
+        self.write_file(&self.points().join(segment.file_name()), |out| Ok(out.write_all(&bytes)?))
+    }
+
+    /// Says that all points are there: a run from the beginning is over.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn finished(&self) -> Result<(), StoreError> {
+        let marker = self.folder.join(FRESH);
+        if marker.exists() { fs::remove_file(&marker).map_err(at("remove", &marker)) } else { Ok(()) }
     }
 
     /// Writes a file beside its place, synced, and renames it.
@@ -258,10 +289,16 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(found)
 }
 
-/// The identity in a segment's footer; none if the file is damaged.
-fn footer_of(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    let mut reader = ParquetReader::new(file);
+/// The identity in a segment's footer; none if any byte of the file is not as it was written.
+fn whole_identity(path: &Path, bytes: &mut Vec<u8>) -> Result<Option<String>, StoreError> {
+    bytes.clear();
+    File::open(path).and_then(|mut file| file.read_to_end(bytes)).map_err(at("read", path))?;
+    Ok(is_whole(bytes).then(|| identity_of(bytes)).flatten())
+}
+
+/// The identity in the footer of a Parquet file.
+fn identity_of(bytes: &[u8]) -> Option<String> {
+    let mut reader = ParquetReader::new(Cursor::new(bytes));
     let metadata = reader.get_metadata().ok()?;
     let pairs = metadata.key_value_metadata.as_ref()?;
     pairs.iter().find(|pair| pair.key == IDENTITY_KEY).and_then(|pair| pair.value.clone())

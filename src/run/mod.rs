@@ -127,6 +127,7 @@ pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreEr
         writeln!(out, "# starsweep {}, identity {}", env!("CARGO_PKG_VERSION"), store.identity)?;
         Ok(out.write_all(sweep.frozen.as_bytes())?)
     })?;
+    store.finished()?;
     Ok((folder, summary))
 }
 
