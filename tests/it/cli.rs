@@ -1,6 +1,7 @@
 //! The program as a person meets it: help, exit codes, whole runs.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use crate::support::{code, run, segments, text};
 
@@ -33,12 +34,39 @@ fn a_finished_folder_answers_top_pareto_query_and_csv() {
     assert!(segments(folder.path().join("r").as_path()).len() > 1);
     let manifest: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(format!("{out}/manifest.json")).expect("a manifest")).expect("JSON");
+    for key in [
+        "starsweep",
+        "physics_version",
+        "format_version",
+        "identity",
+        "command",
+        "host",
+        "threads",
+        "started_unix_s",
+        "finished_unix_s",
+        "segments",
+        "segments_done_by_this_run",
+        "rows",
+        "counts",
+    ] {
+        assert!(!manifest[key].is_null(), "the manifest lacks `{key}`");
+    }
     let rows = manifest["rows"].as_u64().expect("a count");
+    let counted: u64 = manifest["counts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|count| count["rows"].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(counted, rows);
     assert_eq!(text(&fs::read(format!("{out}/points.csv")).expect("CSV")).lines().count() as u64, rows + 1);
 
     let top = run(&["top", &out, "-n", "3", "--min", "iteration_time"]);
     assert_eq!(text(&top.stdout).lines().count(), 4);
-    assert_eq!(code(&run(&["pareto", &out])), 0);
+    let front = run(&["pareto", &out, "-n", "1000"]);
+    assert_eq!(code(&front), 0);
+    let members = fs::read_to_string(format!("{out}/pareto.csv")).expect("CSV").lines().count();
+    assert_eq!(text(&front.stdout).lines().count(), members, "{}", text(&front.stdout));
     let wrong = run(&["top", &out, "--min", "iteration_tme"]);
     assert!(text(&wrong.stderr).contains("did you mean `iteration_time_s`?"));
     if cfg!(feature = "query") {
@@ -75,13 +103,20 @@ fn a_preview_of_a_million_million_points_is_exact_in_the_product_and_says_what_i
                 network: {a: {block: ring, size: 8, bandwidth: {from: 1 GB/s, to: 10000 GB/s, step: 1 GB/s}}}\n\
                 collectives: {local_reduction: false, chunks: {from: 1, to: 10000, step: 1}}\nwhere: {odd: chunks % 2 == 1}\n";
     fs::write(&file, yaml).expect("a file");
+    let begun = Instant::now();
     let output = run(&["preview", file.to_str().expect("UTF-8")]);
+    let lasted = begun.elapsed();
     let said = text(&output.stdout);
     assert!(said.contains("= 1,000,000,000,000") && said.contains("a sample of") && said.contains("+-"), "{said}");
+    // Under a second where it is optimised; a build for debugging may take ten.
+    let allowed = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+    assert!(lasted < allowed, "{lasted:?}");
 }
 
 #[test]
 fn lists_are_there_and_a_wrong_one_gets_the_nearest() {
+    let all = run(&["list"]);
+    assert!(code(&all) == 0 && text(&all.stdout).contains("models"), "{}", text(&all.stdout));
     for what in [
         "models",
         "npus",

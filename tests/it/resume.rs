@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -46,6 +47,20 @@ fn whole(file: &Path, out: &Path, threads: &str) -> String {
     text(&output.stdout)
 }
 
+/// A small sweep, run to its end: its folder, its file, its results.
+fn small_run() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = sweep_file(folder.path(), &small());
+    let out = folder.path().join("out");
+    whole(&file, &out, "2");
+    (folder, file, out)
+}
+
+/// Half of the sweep.
+fn small() -> String {
+    SWEEP.replace("order: all", "order: tp-dp-pp")
+}
+
 /// Every file that must not depend on how a run went.
 fn bytes(out: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files: Vec<PathBuf> = segments(out);
@@ -56,10 +71,21 @@ fn bytes(out: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+fn manifest(out: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(out.join("manifest.json")).expect("a manifest")).expect("JSON")
+}
+
 fn segments_done(out: &Path) -> u64 {
-    let manifest: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(out.join("manifest.json")).expect("a manifest")).expect("JSON");
-    manifest["segments_done_by_this_run"].as_u64().expect("a count")
+    manifest(out)["segments_done_by_this_run"].as_u64().expect("a count")
+}
+
+fn identity(out: &Path) -> String {
+    manifest(out)["identity"].as_str().expect("an identity").to_owned()
+}
+
+/// The bytes of the segments that a run put aside under a name.
+fn aside(out: &Path, name: &str) -> Vec<Vec<u8>> {
+    segments(&out.join("earlier").join(name)).iter().map(|file| fs::read(file).expect("a segment")).collect()
 }
 
 fn ids(out: &Path) -> Vec<String> {
@@ -104,9 +130,9 @@ fn killed_at_random_moments_it_ends_with_the_same_bytes_on_one_and_two_threads()
         sleep(lasted.mul_f64(f64::from(u32::try_from(random % 1000).expect("small")) / 4000.0));
         if child.try_wait().expect("a status").is_none() {
             child.kill().expect("SIGKILL");
-            hits += 1;
         }
-        child.wait().expect("an end");
+        // Only a process that died of the signal was alive when it came.
+        hits += u32::from(child.wait().expect("an end").signal() == Some(9));
         // When all is there, begin again: moments matter, not progress.
         if segments_there(&killed) == expected.len() - 3 {
             if hits >= 20 {
@@ -129,15 +155,25 @@ fn segments_there(out: &Path) -> usize {
     fs::read_dir(out.join("points")).map_or(0, Iterator::count)
 }
 
-#[cfg(unix)]
+/// Starts a run on one thread and comes back when its first segment is there.
+fn begun(file: &Path, out: &Path) -> Child {
+    let mut child = command(file, out, "1").spawn().expect("the program starts");
+    while segments_there(out) == 0 {
+        assert!(child.try_wait().expect("a status").is_none(), "it ended before its first segment");
+        sleep(Duration::from_millis(2));
+    }
+    child
+}
+
 fn interrupted(signal: &str, expected: i32) {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = sweep_file(folder.path(), &SWEEP.replace("step: 50 GB/s", "step: 10 GB/s"));
+    let file = sweep_file(folder.path(), SWEEP);
+    let undisturbed = folder.path().join("undisturbed");
+    whole(&file, &undisturbed, "2");
+    let reference = bytes(&undisturbed);
+
     let out = folder.path().join("out");
-    let child = command(&file, &out, "2").spawn().expect("the program starts");
-    while segments_there(&out) == 0 {
-        sleep(Duration::from_millis(5));
-    }
+    let child = begun(&file, &out);
     let id = child.id().to_string();
     assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
     let asked = Instant::now();
@@ -145,17 +181,24 @@ fn interrupted(signal: &str, expected: i32) {
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     assert_eq!(code(&output), expected);
     assert!(text(&output.stderr).contains("the same command goes on"));
-    assert!(segments_there(&out) > 0);
     no_torn_files(&out);
+    let kept = segments(&out);
+    assert!(!kept.is_empty() && kept.len() < reference.len() - 3, "{} segments", kept.len());
+    for path in &kept {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert_eq!(&fs::read(path).expect("a segment"), &reference[&name], "{name} is not whole");
+    }
+
+    whole(&file, &out, "2");
+    assert_eq!(segments_done(&out), (reference.len() - 3 - kept.len()) as u64);
+    assert_eq!(bytes(&out), reference);
 }
 
-#[cfg(unix)]
 #[test]
 fn an_interrupt_keeps_what_is_whole_and_ends_with_130() {
     interrupted("-INT", 130);
 }
 
-#[cfg(unix)]
 #[test]
 fn being_told_to_end_keeps_what_is_whole_and_ends_with_143() {
     interrupted("-TERM", 143);
@@ -163,26 +206,23 @@ fn being_told_to_end_keeps_what_is_whole_and_ends_with_143() {
 
 #[test]
 fn an_edited_sweep_runs_again_and_loses_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let small = SWEEP.replace("order: all", "order: tp-dp-pp");
-    let out = folder.path().join("out");
-    let file = sweep_file(folder.path(), &small);
-    whole(&file, &out, "2");
-    let (before, old_ids) = (bytes(&out), ids(&out));
+    let (folder, file, out) = small_run();
+    let (before, old_ids, old_identity) = (bytes(&out), ids(&out), identity(&out));
 
-    sweep_file(folder.path(), &small.replace("vpp: [1, 2]", "vpp: [1, 2, 4]"));
+    sweep_file(folder.path(), &small().replace("vpp: [1, 2]", "vpp: [1, 2, 4]"));
     assert!(whole(&file, &out, "2").contains("earlier/"));
     let new_ids: std::collections::HashSet<String> = ids(&out).into_iter().collect();
     assert!(old_ids.iter().all(|id| new_ids.contains(id)), "ids survive an added value");
     let earlier: Vec<PathBuf> =
         fs::read_dir(out.join("earlier")).expect("earlier").map(|entry| entry.expect("an entry").path()).collect();
-    assert_eq!(earlier.len(), 1);
+    assert_eq!(earlier, [out.join("earlier").join(old_identity)]);
+    assert_eq!(segments(&earlier[0]).len(), before.len() - 3, "every old segment is kept");
     for path in segments(&earlier[0]) {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         assert_eq!(&fs::read(&path).expect("a segment"), &before[&name]);
     }
 
-    sweep_file(folder.path(), &small);
+    sweep_file(folder.path(), &small());
     assert!(whole(&file, &out, "2").contains("used again"));
     assert_eq!(segments_done(&out), 0);
     assert_eq!(bytes(&out), before);
@@ -190,11 +230,7 @@ fn an_edited_sweep_runs_again_and_loses_nothing() {
 
 #[test]
 fn comments_key_order_and_notation_run_nothing_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let small = SWEEP.replace("order: all", "order: tp-dp-pp");
-    let out = folder.path().join("out");
-    let file = sweep_file(folder.path(), &small);
-    whole(&file, &out, "2");
+    let (folder, file, out) = small_run();
     let before: Vec<_> = segments(&out).iter().map(|file| fs::read(file).expect("a segment")).collect();
     let rewritten = "\
 # The same question in other words.
@@ -220,32 +256,61 @@ model: Llama-2-7B
 
 #[test]
 fn a_damaged_segment_is_put_aside_and_done_again() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let small = SWEEP.replace("order: all", "order: tp-dp-pp");
-    let out = folder.path().join("out");
-    let file = sweep_file(folder.path(), &small);
-    whole(&file, &out, "2");
+    let (_folder, file, out) = small_run();
     let before = bytes(&out);
     let victim = segments(&out).remove(0);
-    let half = fs::read(&victim).expect("a segment");
-    fs::write(&victim, &half[..half.len() / 2]).expect("damage");
-    whole(&file, &out, "2");
+    let good = fs::read(&victim).expect("a segment");
+    let half = good[..good.len() / 2].to_vec();
+    let mut flipped = good.clone();
+    flipped[good.len() / 3] ^= 1;
+    for (k, damage) in [half, flipped].into_iter().enumerate() {
+        fs::write(&victim, &damage).expect("damage");
+        assert!(whole(&file, &out, "2").contains("1 damaged part was found"));
+        assert_eq!(bytes(&out), before);
+        assert_eq!(segments_done(&out), 1);
+        let name = victim.file_name().expect("a name").to_string_lossy().into_owned();
+        let kept = if k == 0 { name } else { format!("{name}.{}", k + 1) };
+        let kept = fs::read(out.join("earlier/damaged/points").join(kept)).expect("what was there");
+        assert_eq!(kept, damage, "what was there is not thrown away");
+    }
+}
+
+#[test]
+fn a_fresh_run_that_was_killed_goes_on_when_it_is_repeated() {
+    let (_folder, file, out) = small_run();
+    let before = bytes(&out);
+    let fresh = || {
+        let mut command = command(&file, &out, "1");
+        command.arg("--fresh");
+        command
+    };
+    let mut child = fresh().spawn().expect("the program starts");
+    // The old points go first, then new ones come.
+    while !out.join(".fresh").exists() || segments_there(&out) == 0 {
+        assert!(child.try_wait().expect("a status").is_none(), "it ended before its first segment");
+        sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("SIGKILL");
+    child.wait().expect("an end");
+    let kept = segments(&out).len() as u64;
+    let output = fresh().output().expect("the program starts");
+    assert_eq!(code(&output), 0);
+    assert_eq!(segments_done(&out), segments(&out).len() as u64 - kept, "what it had done is kept");
+    assert!(kept > 0);
     assert_eq!(bytes(&out), before);
-    assert_eq!(segments_done(&out), 1);
+    assert!(!out.join(".fresh").exists());
 }
 
 #[test]
 fn a_fresh_run_keeps_the_old_points_aside() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let small = SWEEP.replace("order: all", "order: tp-dp-pp");
-    let out = folder.path().join("out");
-    let file = sweep_file(folder.path(), &small);
-    whole(&file, &out, "2");
+    let (_folder, file, out) = small_run();
     let before = bytes(&out);
+    let points: Vec<_> = segments(&out).iter().map(|file| fs::read(file).expect("a segment")).collect();
     let output = command(&file, &out, "2").arg("--fresh").output().expect("the program starts");
     assert_eq!(code(&output), 0);
+    assert_eq!(segments_done(&out), points.len() as u64, "all is evaluated again");
     assert_eq!(bytes(&out), before);
-    assert!(out.join("earlier").is_dir());
+    assert_eq!(aside(&out, &identity(&out)), points);
 }
 
 #[test]
@@ -259,4 +324,20 @@ fn a_folder_of_somebody_else_is_left_alone() {
     assert_eq!(code(&output), 1);
     assert!(text(&output.stderr).contains("is not a folder of results"));
     assert_eq!(fs::read_dir(&out).expect("a folder").count(), 1);
+    assert_eq!(fs::read(out.join("cat.jpg")).expect("a file"), b"cat");
+}
+
+#[test]
+fn a_second_run_in_a_folder_that_is_being_written_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = sweep_file(folder.path(), SWEEP);
+    let out = folder.path().join("out");
+    let mut first = begun(&file, &out);
+    let second = command(&file, &out, "1").output().expect("the program starts");
+    let still_at_work = first.try_wait().expect("a status").is_none();
+    first.kill().expect("SIGKILL");
+    first.wait().expect("an end");
+    assert!(still_at_work, "the first run was over before the second began");
+    assert_eq!(code(&second), 1);
+    assert!(text(&second.stderr).contains("another run is at work"), "{}", text(&second.stderr));
 }
