@@ -10,6 +10,7 @@ pub mod worker;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use itertools::Itertools as _;
 use rayon::prelude::*;
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
@@ -62,8 +63,9 @@ pub enum RunError {
 /// The identity of a sweep's results: of the question, of the physics, and of the segments' length.
 #[must_use]
 pub fn identity(sweep: &Sweep) -> String {
+    let columns = Layout::of(sweep).columns.iter().map(|column| column.column.name.clone()).join(" ");
     let text = format!(
-        "{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {}",
+        "{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {} columns {columns}",
         sweep.identity,
         segment::CLOSED_FORM
     );

@@ -17,18 +17,24 @@ pub fn of(space: &Space, require: &[Rule], columns: &[InputColumn], names: &[Str
         let place = crate::units::index(crate::units::whole(value));
         if slot >= NAMES_FROM && !value.is_nan() { names.get(place).cloned() } else { None }
     };
-    for (slot, value) in space.base.iter().enumerate() {
+    // A list of one value is that value.
+    let (fixed, axes): (Vec<&Axis>, Vec<&Axis>) = space.axes.iter().partition(|axis| is_fixed(axis));
+    let mut base = space.base.clone();
+    for setting in fixed.iter().flat_map(|axis| &axis.alternatives[0].settings) {
+        base[setting.slot as usize] = setting.value;
+    }
+    for (slot, value) in base.iter().enumerate() {
         if !value.is_nan() {
             push(&mut text, slot, *value, name_of(slot, *value));
         }
     }
-    for axis in &space.axes {
+    for axis in axes {
         push_axis(&mut text, axis, &name_of);
     }
     let rules = [("where", &space.filters[..]), ("derive", &space.derived[..]), ("require", require)];
     for (what, rules) in rules {
         for rule in rules {
-            let _ = write!(text, "{what} {}={};", rule.name, rule.text);
+            let _ = write!(text, "{what} {}={};", rule.name, rule.expression);
         }
     }
     for column in columns {
@@ -36,6 +42,11 @@ pub fn of(space: &Space, require: &[Rule], columns: &[InputColumn], names: &[Str
     }
     let _ = write!(text, "tiers {tiers:?}");
     xxh3_64(text.as_bytes())
+}
+
+/// Whether an axis has one value and nothing inside.
+fn is_fixed(axis: &Axis) -> bool {
+    axis.len == 1 && axis.alternatives.iter().all(|alternative| alternative.axes.is_empty())
 }
 
 fn push(text: &mut String, slot: usize, value: f64, name: Option<String>) {

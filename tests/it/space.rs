@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use starsweep::run::vocabulary;
+use starsweep::run::{self, vocabulary};
 use starsweep::sweep::point::{id, id_text};
-use starsweep::sweep::{Remover, resolve};
+use starsweep::sweep::{Remover, Sweep, resolve};
 
 use starsweep::units::{real, whole};
 
@@ -76,6 +76,12 @@ fn skipping_finds_what_looking_at_every_number_finds() {
     assert_eq!(skipped, looked_at);
 }
 
+/// The ids of all points, in order.
+fn ids(sweep: &Sweep) -> Vec<u64> {
+    let mut room = Vec::new();
+    points(sweep).iter().map(|inputs| id(inputs, &mut room)).collect()
+}
+
 #[test]
 fn the_order_of_writing_changes_nothing() {
     let reordered = "
@@ -93,14 +99,72 @@ define:
   small: {network: {a: {size: [2, 4], block: ring, bandwidth: 800 Gb/s}, b: {block: switch, bandwidth: 50 GB/s, size: rest}}, npus: [8, 16]}
 ";
     let (one, other) = (sweep(RICH), sweep(reordered));
-    let ids = |sweep| {
-        let mut room = Vec::new();
-        points(sweep).iter().map(|inputs| id(inputs, &mut room)).collect::<Vec<_>>()
-    };
     assert_eq!(ids(&one), ids(&other));
-    // Only the text of a rule is taken as written, but for its blanks.
-    let respaced = reordered.replace("tp<=8", "tp   <=   8");
-    assert_eq!(one.identity, sweep(&respaced).identity);
+    assert_eq!(one.identity, other.identity);
+}
+
+const PLAIN: &str = "
+model: GPT-3-13B
+seq_len: 2048
+global_batch: 64 seq
+precision: bf16
+cluster:
+  npu: H100-SXM-80GB
+  npus: 64
+  network:
+    nvlink: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}
+    leaf: {block: switch, size: rest, bandwidth: [50 GB/s, 100 GB/s], hop_latency: 500 ns}
+memory:
+  host: {capacity: 512 GB, bandwidth: 64 GB/s, shared_by: 8}
+  pool: {capacity: 4 TB, bandwidth: 100 GB/s, shared_by: 8}
+plan: {tp: 8, pp: [1, 2], offload_optimizer: [none, host, pool]}
+where: {slow: leaf.bandwidth <= 1 TB/s and (tp <= 8 or offload_optimizer == host)}
+derive: {cost: npus * 1000 GB, more: cost * 2}
+require: {soon: iteration_time < 1000 s}
+";
+
+#[test]
+fn notation_changes_neither_identity_nor_ids() {
+    let one = sweep(PLAIN);
+    for (written, otherwise) in [
+        ("leaf.bandwidth <= 1 TB/s", "leaf.bandwidth<=1000 GB/s"),
+        ("leaf.bandwidth <= 1 TB/s", "(leaf.bandwidth <= 8 Tb/s)"),
+        ("(tp <= 8 or offload_optimizer == host)", "(plan.tp <= 8 or (offload_optimizer == 'host'))"),
+        ("1000 GB, more: cost * 2", "1 TB, more: cost_bytes * 2"),
+        ("iteration_time < 1000 s", "iteration_time_s < 1000 s"),
+        ("{cost: npus * 1000 GB, more: cost * 2}", "{more: cost * 2, cost: npus * 1000 GB}"),
+        ("tp: 8", "tp: [8]"),
+        ("tp: 8", "tp: {from: 8, to: 8, times: 2}"),
+        ("64 seq", "131072 tok"),
+        ("450 GB/s", "3600 Gb/s"),
+        (
+            "  host: {capacity: 512 GB, bandwidth: 64 GB/s, shared_by: 8}\n  pool: {capacity: 4 TB, bandwidth: 100 GB/s, shared_by: 8}\n",
+            "  pool: {shared_by: 8, capacity: 4000 GB, bandwidth: 100 GB/s}\n  host: {capacity: 512 GB, bandwidth: 64 GB/s, shared_by: 8}\n",
+        ),
+    ] {
+        assert!(PLAIN.contains(written), "{written}");
+        let other = sweep(&PLAIN.replace(written, otherwise));
+        assert_eq!(one.identity, other.identity, "{otherwise}");
+        assert_eq!(ids(&one), ids(&other), "{otherwise}");
+        assert_eq!(run::identity(&one), run::identity(&other), "{otherwise}");
+    }
+}
+
+#[test]
+fn what_is_asked_otherwise_is_another_question() {
+    let one = sweep(PLAIN).identity;
+    for (written, otherwise) in [
+        ("<= 1 TB/s", "< 1 TB/s"),
+        ("offload_optimizer == host)", "offload_optimizer == pool)"),
+        ("iteration_time", "exposed_comm"),
+        ("require: {soon", "require: {fast"),
+        ("tp: 8", "tp: [4, 8]"),
+        ("64 seq", "131072 seq"),
+        ("pool: {capacity: 4 TB", "pool: {capacity: 4 TiB"),
+    ] {
+        assert!(PLAIN.contains(written), "{written}");
+        assert_ne!(one, sweep(&PLAIN.replace(written, otherwise)).identity, "{otherwise}");
+    }
 }
 
 #[test]

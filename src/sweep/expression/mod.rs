@@ -129,6 +129,13 @@ pub fn compile(text: &str, scope: &dyn Scope) -> Result<Expression, ExpressionEr
     Ok(Expression { code, kind, slots, dim_slots })
 }
 
+/// The expression as it is worked out, whatever its notation: operands before operators, units gone, slots for names.
+impl fmt::Display for Expression {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.code.iter().try_for_each(|instruction| write!(out, "{instruction:?} "))
+    }
+}
+
 impl Expression {
     /// What the expression gives. `where:` and `require:` need a [`Kind::Bool`]; that is the caller's to check.
     #[must_use]
