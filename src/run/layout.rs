@@ -9,6 +9,7 @@ use crate::results::status::Status;
 use crate::sweep::column::From;
 use crate::sweep::key::{DIMS_FROM, TIERS_FROM};
 use crate::sweep::{MetricWord, Sweep, Vocabulary};
+use crate::system::MAX_DIMS;
 use crate::units::Unit;
 use crate::workload::Reason;
 
@@ -89,7 +90,13 @@ pub fn vocabulary() -> Vocabulary {
         let is_text = column.dtype == Dtype::Text;
         MetricWord { column: column.name, unit: column.unit, better: metric.part().better(), is_text }
     });
-    Vocabulary { metrics: words.collect() }
+    let fixed =
+        fixed_columns().into_iter().map(|fixed| fixed.0.name).chain(["id".to_owned(), "network_shape".to_owned()]);
+    let of_dims = (0..MAX_DIMS).flat_map(|dim| {
+        let dims = MetricPart::ALL.iter().filter(|metric| matches!(metric.part().scope(), Scope::Dimension(_)));
+        dims.map(move |&metric| metric_column(metric, dim).name).chain([format!("dim{dim}_name")])
+    });
+    Vocabulary { metrics: words.collect(), taken: fixed.chain(of_dims).collect() }
 }
 
 /// The metrics that have one value at a point, in the order of the vocabulary.

@@ -68,7 +68,9 @@ impl Resolver<'_> {
         if let Some(key::Kind::Choice(words)) = key.map(|key| key.kind) {
             values = words.iter().enumerate().map(|(k, word)| (real(k as u64), (*word).to_owned())).collect();
         }
-        if values.is_empty() {
+        let has_rule = degrees.iter().any(|&id| is(id)) || is(Id::Vpp) || is(Id::MicroBatch);
+        // What the rule of the key needs may be wrong itself, and has been complained about.
+        if values.is_empty() && (!has_rule || self.walker.diagnostics.is_empty()) {
             self.complain(
                 Diagnostic::error(format!("`{name}: all` has no list of values to stand for"))
                     .at(axis.place)

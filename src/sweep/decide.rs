@@ -141,6 +141,12 @@ fn objectives(
         });
         if let Some(column) = column {
             found.push((column, direction));
+        } else if let Some(later) = super::key::LATER.iter().find(|later| later.0 == entry.key) {
+            complaints.push(
+                Diagnostic::error(format!("the objective `{}` is not understood yet: {}", entry.key, later.1))
+                    .at(entry.place)
+                    .help("this version cannot take it into account: remove it to run without it"),
+            );
         } else {
             let diagnostic = Diagnostic::error(format!("`{}` is no number of the table", entry.key)).at(entry.place);
             let help = suggest(&entry.key, columns.iter().map(String::as_str)).unwrap_or_default();

@@ -83,6 +83,6 @@ pub(super) fn section_help(path: &str) -> String {
 }
 
 /// A path as people write it.
-pub(super) fn readable(path: &str) -> &str {
-    if path.starts_with("cluster.network.") { "a dimension of the network" } else { path }
+pub(super) fn readable(path: &str) -> String {
+    if path.starts_with("cluster.network.") { "a dimension of the network".to_owned() } else { format!("`{path}`") }
 }

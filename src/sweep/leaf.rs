@@ -2,9 +2,9 @@
 
 use super::diagnostic::{Diagnostic, Place, nearest, suggest};
 use super::inputs::REST;
-use super::key::{Default, FOREIGN, Id, Key, Kind, LATER_VALUES};
+use super::key::{Default, FOREIGN, Id, Key, Kind, LATER, LATER_VALUES};
 use super::tree::{Node, Value};
-use crate::units::{Quantity, QuantityError, Unit, human, plain, unit_words};
+use crate::units::{Quantity, QuantityError, Unit, human, parse_unit, plain, unit_words};
 
 /// The largest count that may be written: a thousand million.
 const MAX_COUNT: f64 = 1e9;
@@ -71,11 +71,21 @@ fn not_read(key: &Key, node: &Node, text: &str, error: &QuantityError) -> Diagno
             .at(node.place)
             .help(format!("write for example `{}: {}`", key.name(), key.example())),
         QuantityError::UnknownUnit(word) => {
-            let near = nearest(word, unit_words()).map(|near| format!("did you mean `{near}`? "));
+            let near = near_unit(word, key.unit()).map(|near| format!("did you mean `{near}`? "));
             let help = format!("{}write for example `{}: {}`", near.unwrap_or_default(), key.name(), key.example());
             Diagnostic::error(format!("`{word}` in `{text}` is no unit")).at(node.place).help(help)
         }
     }
+}
+
+/// The unit that somebody means who writes `GBps`, or misspells one that measures what the key takes.
+fn near_unit(word: &str, wanted: Unit) -> Option<String> {
+    let slash = word.strip_suffix("ps").map(|head| format!("{head}/s"));
+    let fits = |other: &str| parse_unit(other).is_ok_and(|unit| unit.1 == wanted);
+    // A unit of two parts, as a bandwidth, has no word of its own: the word may be any part.
+    let has_words = unit_words().any(fits);
+    let near = || nearest(word, unit_words().filter(|other| !has_words || fits(other)));
+    slash.filter(|slash| fits(slash)).or_else(|| near().map(str::to_owned))
 }
 
 /// The value in the unit of the key.
@@ -200,6 +210,14 @@ fn tier(key: &Key, node: &Node, tiers: &[String]) -> Result<f64, Diagnostic> {
 /// If a part is missing or wrong, or the end is not hit.
 pub fn range(key: &Key, node: &Node, tiers: &[String]) -> Result<Vec<Written>, Diagnostic> {
     let name = key.name();
+    if let Value::Map(entries) = &node.value
+        && let Some((entry, later)) =
+            entries.iter().find_map(|entry| Some((entry, LATER.iter().find(|later| later.0 == entry.key)?)))
+    {
+        let message = format!("`{name}: {{{}: ..}}` is not understood yet: {}", entry.key, later.1);
+        let help = format!("write for example `{name}: {}`", key.example());
+        return Err(Diagnostic::error(message).at(entry.place).help(help));
+    }
     let shape = format!("write `{name}: {{from: A, to: B, times: 2}}` or `{{from: A, to: B, step: C}}`");
     let wrong = |message: String, place: Place| Diagnostic::error(message).at(place).help(shape.clone());
     if let Value::Map(entries) = &node.value

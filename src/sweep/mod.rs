@@ -3,6 +3,7 @@
 mod all;
 pub mod axis;
 mod caution;
+mod circle;
 pub mod column;
 pub mod decide;
 pub mod diagnostic;
@@ -14,6 +15,7 @@ pub mod identity;
 pub mod inputs;
 pub mod key;
 pub mod leaf;
+mod network;
 pub mod point;
 pub mod preset;
 mod required;

@@ -14,25 +14,10 @@ impl Resolver<'_> {
         let start = lines.first().map_or_else(Place::default, |line| line.1);
         let of = |section: &str| lines.iter().find(|line| line.0 == section).map_or(start, |line| line.1);
         for (slot, key) in KEYS.iter().enumerate() {
-            if key.default != Default::Required || is_collective || frame.surely_sets(slot) {
+            if key.default != Default::Required || is_collective || !self.is_missing(slot, key.path, frame) {
                 continue;
             }
             let section = key.path.split('.').next().unwrap_or(key.path);
-            // A section that could not be read has been complained about already.
-            let unread = self
-                .walker
-                .diagnostics
-                .iter()
-                .any(|diagnostic| diagnostic.message.contains(&format!("`{section}` knows no")));
-            if unread
-                || self
-                    .walker
-                    .diagnostics
-                    .iter()
-                    .any(|diagnostic| diagnostic.message.contains(&format!("`{}`", key.name())))
-            {
-                continue;
-            }
             if section == "model" && !lines.iter().any(|line| line.0 == "model") {
                 if slot == Id::Layers as usize {
                     self.complain(
@@ -50,13 +35,20 @@ impl Resolver<'_> {
                 key.example()
             )));
         }
-        if is_collective && !frame.surely_sets(Id::Size as usize) {
-            self.complain(
-                Diagnostic::error("`workload.size` is missing").at(of("workload")).help("write `size: 1 GB`"),
-            );
+        for (id, example) in [(Id::Collective, "all_reduce"), (Id::Size, "1 GB")] {
+            let key = &KEYS[id as usize];
+            if is_collective && self.is_missing(id as usize, key.path, frame) {
+                let help = format!("write `{}: {example}`", key.name());
+                self.complain(Diagnostic::error(format!("`{}` is missing", key.path)).at(of("workload")).help(help));
+            }
         }
         self.required_of_lines(frame);
         self.required_of_machine(frame, is_collective, &of);
+    }
+
+    /// Whether a key is nowhere: what was written and could not be read has been complained about.
+    fn is_missing(&self, slot: usize, path: &str, frame: &Frame) -> bool {
+        !frame.surely_sets(slot) && !self.walker.has_failed(slot, frame) && !self.walker.is_unread(path)
     }
 
     /// Keys that a line of the network or a tier must have.
@@ -68,22 +60,15 @@ impl Resolver<'_> {
             } else {
                 slot
             };
-            if is_dim && frame.surely_sets(each) {
-                continue;
-            }
-            let Some(key) = key::key_of(slot) else { continue };
-            let complained = self.walker.diagnostics.iter().any(|diagnostic| {
-                diagnostic.message.contains(&format!("`{}`", key.name()))
-                    && diagnostic.place.is_some_and(|at| at.line == place.line)
-            });
-            if !complained {
-                self.complain(Diagnostic::error(format!("`{name}` has no `{}`", key.name())).at(place).help(format!(
-                    "{}: write for example `{}: {}`",
-                    key.doc,
-                    key.name(),
-                    key.example()
-                )));
-            }
+            // A row of a zip may set what the line itself leaves open.
+            let elsewhere = frame.surely_sets(slot) || (is_dim && !self.is_missing(each, "", frame));
+            let Some(key) = key::key_of(slot).filter(|_| !elsewhere) else { continue };
+            self.complain(Diagnostic::error(format!("`{name}` has no `{}`", key.name())).at(place).help(format!(
+                "{}: write for example `{}: {}`",
+                key.doc,
+                key.name(),
+                key.example()
+            )));
         }
     }
 

@@ -1,18 +1,18 @@
 //! From the file to a sweep: presets, defaults, names, expressions; every mistake is gathered before anything runs.
 
+use itertools::Itertools as _;
+
 use super::axis::{self, Axis, MAX_POINTS};
-use super::column::{Column, Contents, Dtype, input_columns, with_suffix};
+use super::column::{Contents, input_columns};
 use super::diagnostic::{Diagnostic, Place, Source, suggest};
-use super::expression::{self, Kind};
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
-use super::rule::Rule;
-use super::scope::{Names, Vocabulary, is_after};
+use super::scope::Vocabulary;
 use super::tree::{Entry, Node, Value, parse};
 use super::walk::{Frame, Line, Walker, merge};
-use super::{Space, Sweep, caution, freeze, identity};
+use super::{Space, Sweep, caution, circle, freeze, identity, rule};
 use crate::system::MAX_DIMS;
-use crate::units::{Unit, index, narrow, whole};
+use crate::units::{index, narrow, plain, whole};
 
 /// What may stand at the top of a file besides the sections of keys, with its meaning.
 pub const TOP: &[(&str, &str)] = &[
@@ -35,6 +35,9 @@ pub const TOP: &[(&str, &str)] = &[
     ("each_dimension", "sets a key in all lines of the network"),
 ];
 
+/// What may be written without its `cluster.`.
+const SHORT: &[&str] = &["network", "npu", "npus", "memory_reserve", "each_dimension"];
+
 /// Resolves a sweep file with its overrides (`key=value`), or returns everything that is wrong with it.
 ///
 /// # Errors
@@ -46,12 +49,20 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     };
     let mut complaints = Vec::new();
     let overrides = read_overrides(overrides, &mut complaints);
-    let mut resolver =
-        Resolver { walker: Walker { diagnostics: complaints, ..Walker::default() }, vocabulary, zips: Vec::new() };
-    resolver.walker.intern("");
     let over = Node { value: Value::Map(overrides.clone()), place: root.place };
     let lines = merge("", entries, &[&over]);
-    resolver.sweep(&lines, entries, &overrides)
+    let walk = |names: Vec<String>, tiers: Vec<String>| {
+        let walker = Walker { diagnostics: complaints.clone(), names, tiers, ..Walker::default() };
+        Resolver { walker, vocabulary, zips: Vec::new() }.sweep(&lines, entries, &overrides)
+    };
+    let sweep = walk(vec![String::new()], Vec::new())?;
+    // Names and tiers are numbers inside: in their own order, whatever the order in the file.
+    let (names, tiers) = (in_order(&sweep.names), in_order(&sweep.tiers));
+    if (&names, &tiers) == (&sweep.names, &sweep.tiers) { Ok(sweep) } else { walk(names, tiers) }
+}
+
+fn in_order(names: &[String]) -> Vec<String> {
+    names.iter().cloned().sorted().collect()
 }
 
 fn not_a_sweep(root: &Node) -> Diagnostic {
@@ -76,7 +87,12 @@ fn read_overrides(overrides: &[String], complaints: &mut Vec<Diagnostic>) -> Vec
                 shift(&mut node, narrow(key.chars().count() as u64 + 1));
                 entries.push(Entry { key: key.trim().to_owned(), place, node });
             }
-            Err(error) => complaints.push(error),
+            Err(mut error) => {
+                if let Some(place) = &mut error.place {
+                    place.column += narrow(key.chars().count() as u64 + 1);
+                }
+                complaints.push(error);
+            }
         }
     }
     entries
@@ -154,7 +170,9 @@ impl Resolver<'_> {
         self.sections(lines, &mut frame);
         self.zip(lines, &mut frame);
         self.walker.no_slot_twice(&frame);
-        let is_collective = frame.surely_sets(Id::Collective as usize);
+        self.tokens_as_sequences(&mut frame);
+        self.circles(&defined);
+        let is_collective = lines.iter().any(|line| line.0 == "workload");
         let mut base = defaults();
         for &(slot, value, _) in &frame.settings {
             base[slot as usize] = value;
@@ -177,7 +195,8 @@ impl Resolver<'_> {
         let require = self.rules(lines, "require", &labels, &dims, &derived, &self.vocabulary.metrics.clone());
         let filters = self.rules(lines, "where", &labels, &dims, &derived, no_metrics);
         let columns = self.columns(&frame, is_collective, &dims);
-        let derived_columns = derived_columns(&derived);
+        let derived_columns = rule::columns(&derived);
+        self.no_column_twice(&derived, &labels, &dims);
         let decide = self.decide(lines, &frame, &columns, &derived_columns, &labels, &dims, &derived, is_collective);
         self.words(lines);
         let mut found = std::mem::take(&mut self.walker.diagnostics);
@@ -211,11 +230,12 @@ impl Resolver<'_> {
     fn sections(&mut self, lines: &[Line], frame: &mut Frame) {
         let mut cluster: Vec<Node> = Vec::new();
         let mut cluster_place = None;
+        self.no_short_twice(lines);
         for line in lines {
             if line.0 == "cluster" {
                 cluster.splice(0..0, line.2.iter().cloned());
                 cluster_place = Some(line.1);
-            } else if matches!(line.0.as_str(), "network" | "npu" | "npus" | "memory_reserve" | "each_dimension") {
+            } else if SHORT.contains(&line.0.as_str()) {
                 for node in &line.2 {
                     let entry = Entry { key: line.0.clone(), place: line.1, node: node.clone() };
                     cluster.push(Node { value: Value::Map(vec![entry]), place: node.place });
@@ -241,9 +261,23 @@ impl Resolver<'_> {
         }
     }
 
+    /// Short forms of `cluster.KEY` beside a `cluster` that has the key: one of the two would be lost.
+    fn no_short_twice(&mut self, lines: &[Line]) {
+        let Some(cluster) = lines.iter().find(|line| line.0 == "cluster") else { return };
+        let in_file = |node: &&Node| node.place.source == Source::File;
+        for line in lines.iter().filter(|line| SHORT.contains(&line.0.as_str())) {
+            let other = cluster.2.iter().filter(in_file).find_map(|node| node.get(&line.0));
+            if let (Some(other), true) = (other, line.2.iter().any(|node| in_file(&node))) {
+                let message = format!("`{}` is set twice: here and in `cluster`, line {}", line.0, other.place.line);
+                self.complain(Diagnostic::error(message).at(line.1).help("a key has one place: remove one of the two"));
+            }
+        }
+    }
+
     /// `zip`: each name is an axis of named rows.
     fn zip(&mut self, lines: &[Line], frame: &mut Frame) {
         let zips = self.entries_of(lines, "zip");
+        self.walker.in_row = true;
         for (k, zip) in zips.iter().enumerate() {
             if k >= MAX_ZIPS {
                 self.complain(Diagnostic::error(format!("a sweep has at most {MAX_ZIPS} zips")).at(zip.place));
@@ -263,6 +297,7 @@ impl Resolver<'_> {
             self.zips.push(zip.key.clone());
             let slot = narrow((ZIPS_FROM + k) as u64);
             let mut alternatives = Vec::new();
+            let mut sets: Vec<(&Entry, Vec<usize>)> = Vec::new();
             for row in rows {
                 let mut inner = Frame::default();
                 let Value::Map(keys) = &row.node.value else {
@@ -276,17 +311,38 @@ impl Resolver<'_> {
                 self.sections(&row_lines, &mut inner);
                 for line in &row_lines {
                     let top = TOP.iter().any(|top| top.0 == line.0);
-                    let short =
-                        ["network", "npu", "npus", "memory_reserve", "each_dimension"].contains(&line.0.as_str());
-                    if top && !short {
+                    if top && !SHORT.contains(&line.0.as_str()) {
                         let message = format!("`{}` cannot stand in a row of a zip", line.0);
                         self.complain(Diagnostic::error(message).at(line.1).help("a row sets keys of sections"));
                     }
                 }
+                sets.push((row, (0..KEYS.len()).filter(|&slot| inner.surely_sets(slot)).collect()));
                 alternatives.push(self.walker.alternative(row.key.clone(), inner));
             }
+            self.rows_that_lack(&zip.key, &sets, frame);
             if !alternatives.is_empty() {
                 frame.axes.push(Axis::new(zip.key.clone(), zip.place, alternatives));
+            }
+        }
+    }
+
+    /// Rows that leave out what must be written and what other rows of their zip write.
+    fn rows_that_lack(&mut self, zip: &str, rows: &[(&Entry, Vec<usize>)], frame: &Frame) {
+        for (slot, key) in KEYS.iter().enumerate().filter(|(_, key)| key.default == Default::Required) {
+            let Some((other, _)) = rows.iter().find(|row| row.1.contains(&slot)) else { continue };
+            // A model is a whole: its keys are not missing one by one.
+            let what = if key.path.starts_with("model.") { "model" } else { key.path };
+            let example = if what == "model" { "GPT-3-175B".to_owned() } else { key.example() };
+            for (row, _) in rows.iter().filter(|row| !row.1.contains(&slot) && !frame.surely_sets(slot)) {
+                if self.walker.is_unread(key.path) {
+                    continue;
+                }
+                let message = format!("the row `{}` of `{zip}` has no `{what}`, and `{}` has", row.key, other.key);
+                let help = format!("write for example `{what}: {example}`, or set it for all rows, outside");
+                self.complain(Diagnostic::error(message).at(row.place).help(help));
+            }
+            if rows.iter().any(|row| !row.1.contains(&slot)) {
+                self.walker.unread.push(what.to_owned());
             }
         }
     }
@@ -334,78 +390,50 @@ impl Resolver<'_> {
         found
     }
 
-    /// The named expressions of a section, in the order of their names; derived values in the order of their needs.
-    fn rules(
-        &mut self,
-        lines: &[Line],
-        section: &str,
-        labels: &[(usize, Vec<String>)],
-        dims: &[(String, Option<usize>, usize)],
-        derived: &[Rule],
-        metrics: &[super::MetricWord],
-    ) -> Vec<Rule> {
-        let mut entries = self.entries_of(lines, section);
-        entries.sort_by(|a, b| a.key.cmp(&b.key));
-        let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
-        let mut rules: Vec<Rule> = Vec::new();
-        let mut open: Vec<&Entry> = entries.iter().collect();
-        // Derived values may use each other: what compiles goes first, until nothing more does.
-        while !open.is_empty() {
-            let mut failed = Vec::new();
-            let before = open.len();
-            for entry in open {
-                let known: Vec<Rule> = if section == "derive" { rules.clone() } else { derived.to_vec() };
-                let names = Names {
-                    names: &self.walker.names,
-                    tiers: &self.walker.tiers,
-                    zips: &self.zips,
-                    dims: &dims,
-                    labels,
-                    derived: &known,
-                    metrics,
-                };
-                match compile(entry, &names) {
-                    Ok(rule) => rules.push(rule),
-                    Err(error) => failed.push((entry, error)),
-                }
-            }
-            if failed.len() == before || section != "derive" {
-                for (entry, error) in failed {
-                    let later = self.vocabulary.metrics.iter().any(|metric| {
-                        error.message.contains(&format!("`{}`", metric.column))
-                            || error.message.contains(&format!(
-                                "`{}`",
-                                metric.column.trim_end_matches(metric.unit.suffix().as_str())
-                            ))
-                    });
-                    let error = if section == "where" && later {
-                        error.help("`where` decides before evaluation: put a condition on results into `require`")
-                    } else {
-                        error
-                    };
-                    let _ = entry;
-                    self.complain(error);
-                }
-                break;
-            }
-            open = failed.into_iter().map(|failed| failed.0).collect();
-        }
-        for rule in &rules {
-            let is_condition = rule.expression.kind() == Kind::Bool;
-            if section != "derive" && !is_condition {
-                let message =
-                    format!("`{section}.{}` is {}, not a condition", rule.name, rule.expression.kind().describe());
-                self.complain(Diagnostic::error(message).at(rule.place).help("compare it with something: `tp <= 8`"));
-            }
-            if section == "where" && is_after(rule, derived) {
-                self.complain(
-                    Diagnostic::error(format!("`where.{}` needs a result", rule.name))
-                        .at(rule.place)
-                        .help("`where` decides before evaluation: put a condition on results into `require`"),
-                );
+    /// A batch in tokens is one in sequences, where all sequences have one length.
+    fn tokens_as_sequences(&mut self, frame: &mut Frame) {
+        let fixed = |id: Id| frame.settings.iter().position(|setting| setting.0 as usize == id as usize);
+        let Some(length) = fixed(Id::SeqLen).map(|k| frame.settings[k].1) else { return };
+        // Tokens are written as less than nothing until then.
+        let sequences = |batch: f64| Some(-batch / length).filter(|found| batch < 0.0 && found.fract() == 0.0);
+        if let Some(k) = fixed(Id::GlobalBatch) {
+            let (_, batch, place) = frame.settings[k];
+            if let Some(found) = sequences(batch) {
+                frame.settings[k].1 = found;
+            } else if batch < 0.0 {
+                let message = format!("{} tokens are no whole number of sequences of {}", plain(-batch), plain(length));
+                let near = plain((-batch / length).round().max(1.0));
+                let help = format!("write the batch in sequences, for example `global_batch: {near} seq`");
+                self.complain(Diagnostic::error(message).at(place).help(help));
             }
         }
-        rules
+        let mut open: Vec<&mut Axis> = frame.axes.iter_mut().collect();
+        while let Some(axis) = open.pop() {
+            for alternative in &mut axis.alternatives {
+                let batches =
+                    alternative.settings.iter_mut().filter(|setting| setting.slot as usize == Id::GlobalBatch as usize);
+                for batch in batches {
+                    batch.value = sequences(batch.value).unwrap_or(batch.value);
+                }
+                open.extend(alternative.axes.iter_mut());
+            }
+        }
+    }
+
+    /// Names of `define` that run in a circle and that nothing uses: those in use were found on the way.
+    fn circles(&mut self, defined: &[Entry]) {
+        let entries: Vec<&Entry> = defined.iter().collect();
+        for round in circle::of_definitions(&entries) {
+            if round.iter().any(|&k| self.walker.circular.contains(&entries[k].key)) {
+                continue;
+            }
+            let text = circle::as_text(&round, &entries);
+            let message = format!("`{}` is defined by itself: {text}", entries[round[0]].key);
+            let place = entries[round[0]].place;
+            self.complain(
+                Diagnostic::error(message).at(place).help("a name of `define` may use others, but not itself"),
+            );
+        }
     }
 
     /// The input columns.
@@ -420,7 +448,7 @@ impl Resolver<'_> {
             frame.settings.iter().map(|setting| setting.0 as usize).filter(|&slot| slot >= NAMES_FROM).collect();
         for axis in &frame.axes {
             axis.visit(&mut |axis, alternative| {
-                if axis.touched.len() == 1 {
+                if axis.touched.len() == 1 && axis.len > 1 {
                     swept.push(axis.touched[0] as usize);
                 }
                 named.extend(
@@ -463,41 +491,6 @@ impl Resolver<'_> {
     }
 }
 
-/// A line `name: expression`.
-fn compile(entry: &Entry, names: &Names<'_>) -> Result<Rule, Diagnostic> {
-    let Some(text) = entry.node.scalar() else {
-        return Err(Diagnostic::error(format!("`{}` takes an expression, not {}", entry.key, entry.node.kind()))
-            .at(entry.node.place)
-            .help("write for example `tp <= 8`"));
-    };
-    let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if entry.key.is_empty() || !entry.key.chars().all(valid) || entry.key.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(Diagnostic::error(format!("`{}` is no name for an expression", entry.key))
-            .at(entry.place)
-            .help("use letters, digits and `_`, a letter first"));
-    }
-    match expression::compile(&text, names) {
-        Ok(expression) => {
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            Ok(Rule { name: entry.key.clone(), text, place: entry.node.place, expression })
-        }
-        Err(error) => {
-            let characters = |bytes: usize| narrow(text.get(..bytes).map_or(0, |part| part.chars().count()) as u64);
-            let mut place = entry.node.place;
-            // A text over several lines, or in quotes, has other columns than its content.
-            if place.length >= narrow(text.chars().count() as u64) && !text.contains('\n') {
-                place.column += characters(error.start);
-                place.length = (characters(error.end) - characters(error.start)).max(1);
-            }
-            let diagnostic = Diagnostic::error(format!("in `{}`: {}", entry.key, error.message)).at(place);
-            Err(match error.help {
-                Some(help) => diagnostic.help(help),
-                None => diagnostic,
-            })
-        }
-    }
-}
-
 /// What holds where nothing is written.
 pub(super) fn defaults() -> Vec<f64> {
     let mut base = vec![f64::NAN; SLOTS];
@@ -509,20 +502,6 @@ pub(super) fn defaults() -> Vec<f64> {
         };
     }
     base
-}
-
-/// The columns of derived values.
-fn derived_columns(derived: &[Rule]) -> Vec<(Column, usize)> {
-    let column = |(k, rule): (usize, &Rule)| {
-        let (dtype, unit) = match rule.expression.kind() {
-            Kind::Number(unit) => (Dtype::Real, unit),
-            Kind::Bool => (Dtype::Flag, Unit::NONE),
-            Kind::Text => return None,
-        };
-        let meaning = format!("derived: {}", rule.text);
-        Some((Column { name: with_suffix(&rule.name, unit), dtype, unit, meaning }, k))
-    };
-    derived.iter().enumerate().filter_map(column).collect()
 }
 
 /// A suggestion for a word among names, for those who look names up themselves.

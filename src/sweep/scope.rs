@@ -32,6 +32,8 @@ pub struct MetricWord {
 pub struct Vocabulary {
     /// The metrics.
     pub metrics: Vec<MetricWord>,
+    /// Columns that are neither inputs nor such metrics.
+    pub taken: Vec<String>,
 }
 
 /// The names of one sweep.

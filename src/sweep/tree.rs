@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_saphyr::Spanned;
 
 use super::diagnostic::{Diagnostic, Place, Source};
+use crate::units::narrow;
 
 /// The largest sweep file that is read: bigger ones are mistakes.
 pub const MAX_BYTES: usize = 4 << 20;
@@ -128,6 +129,7 @@ pub fn parse(text: &str, source: Source) -> Result<Node, Diagnostic> {
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
         strict_booleans: true,
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 3 * MAX_NODES },
     };
@@ -139,8 +141,13 @@ pub fn parse(text: &str, source: Source) -> Result<Node, Diagnostic> {
             Ok(node)
         }
         Err(error) => {
-            let place = error.location().map_or(start, |location| Place { source, ..place_of(&location) });
-            Err(Diagnostic::error(describe(&error)).at(place).help(advice(&error.to_string())))
+            let mut place = error.location().map_or(start, |location| Place { source, ..place_of(&location) });
+            let said = describe(&error);
+            let (message, help) = in_our_words(&said).unwrap_or((said, FORM));
+            if message == TAB {
+                place = tab(text).map_or(place, |(line, column)| Place { line, column, length: 1, source });
+            }
+            Err(Diagnostic::error(message).at(place).help(help))
         }
     }
 }
@@ -155,33 +162,60 @@ fn describe(error: &serde_saphyr::Error) -> String {
         Some((place, rest)) if place.starts_with("line ") => rest,
         _ => text,
     };
-    if let Some(rest) = text.strip_prefix("duplicate mapping key: ") {
-        let key = rest.split(',').next().unwrap_or(rest);
-        return format!("duplicate key: `{key}` stands twice in its mapping");
-    }
-    if text.starts_with("budget breached") {
-        return "the file grows beyond any limit when its aliases are written out".to_owned();
-    }
     text.to_owned()
 }
 
+/// What is said of a tab.
+const TAB: &str = "a tab stands where YAML wants spaces";
 /// What to do about a mistake of form.
-fn advice(message: &str) -> &'static str {
-    if message.contains("duplicate") {
-        "a key stands once in its mapping: remove one of the two lines"
-    } else if message.contains("udget")
-        || message.contains("alias")
-        || message.contains("limit")
-        || message.contains("exceed")
-    {
-        "aliases (`*name`) that repeat each other grow beyond any size: write the values out"
-    } else {
-        "a sweep file is YAML: `key: value` lines, indented with spaces, lists in `[a, b]`"
+const FORM: &str = "a sweep file is YAML: `key: value` lines, indented with spaces, lists in `[a, b]`";
+
+/// The parser's words for the mistakes that people make, as we say them, and what to do.
+fn in_our_words(said: &str) -> Option<(String, &'static str)> {
+    if let Some(rest) = said.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(',').next().unwrap_or(rest);
+        let message = format!("duplicate key: `{key}` stands twice in its mapping");
+        return Some((message, "a key stands once in its mapping: remove one of the two lines"));
     }
+    let ours: &[(&str, &str, &str)] = &[
+        (
+            "budget breached",
+            "the file grows beyond any limit when its aliases are written out",
+            "aliases (`*name`) that repeat each other grow beyond any size: write the values out",
+        ),
+        ("a tab", TAB, "indent with spaces"),
+        ("tabs", TAB, "indent with spaces"),
+        (
+            "multiple YAML documents",
+            "a second document begins here",
+            "a sweep file is one document: remove the line `---`, or make two files",
+        ),
+        (
+            "unknown anchor",
+            "the alias refers to nothing",
+            "a name that stands for a mapping is `define: {name: {...}}` and then `name`; a `*` makes a YAML alias",
+        ),
+        (
+            "unexpected character",
+            "a character that no text has stands here",
+            "a sweep file is YAML in UTF-8, as an editor writes it",
+        ),
+        ("unclosed bracket", "a bracket is opened here and closed nowhere", "close it: `[a, b]`, `{key: value}`"),
+    ];
+    let found = ours.iter().find(|(words, ..)| said.contains(words))?;
+    Some((found.1.to_owned(), found.2))
+}
+
+/// The first tab in an indentation: its line and column.
+fn tab(text: &str) -> Option<(u32, u32)> {
+    text.lines().enumerate().find_map(|(k, line)| {
+        let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
+        let column = line[..blanks].find('\t')?;
+        Some((narrow(k as u64 + 1), narrow(column as u64 + 1)))
+    })
 }
 
 fn place_of(location: &serde_saphyr::Location) -> Place {
-    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     Place {
         source: Source::File,
         line: narrow(location.line()).max(1),

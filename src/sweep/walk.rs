@@ -2,14 +2,11 @@
 
 use super::axis::{Alternative, Axis, Setting};
 use super::diagnostic::{Diagnostic, Place, suggest};
-use super::foreign::{known_keys, one_line_each, readable, section_help};
+use super::foreign::{known_keys, readable, section_help};
 use super::inputs::REST;
-use super::key::{
-    self, DIM_KEYS, DIM_NAMES_FROM, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM,
-};
+use super::key::{self, DIM_KEYS, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
 use super::preset;
 use super::tree::{Entry, Node, Value};
-use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
 use crate::units::narrow;
 
@@ -64,6 +61,16 @@ pub struct Walker {
     pub lacking: Vec<(usize, String, Place)>,
     /// Slots that were written, rightly or not: what is wrong is not missing as well.
     pub written: Vec<Slot>,
+    /// Paths of sections that could not be read, or that hold something of a later version: nothing is missing there.
+    pub unread: Vec<String>,
+    /// The dimensions of the network that is being walked, by name.
+    pub dims: Vec<String>,
+    /// How many networks have been walked.
+    pub networks: usize,
+    /// Whether a row of a zip is being walked: it may set keys of dimensions that stand elsewhere.
+    pub in_row: bool,
+    /// Names that were found to be defined by themselves.
+    pub circular: Vec<String>,
     /// Names that are being looked up, to find cycles.
     pub(super) stack: Vec<String>,
 }
@@ -78,8 +85,29 @@ impl Walker {
         crate::units::real(k as u64)
     }
 
-    fn complain(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn complain(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Whether a path lies in a section that could not be read.
+    #[must_use]
+    pub fn is_unread(&self, path: &str) -> bool {
+        let covers = |unread: &String| {
+            path.strip_prefix(unread.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.unread.iter().any(covers)
+    }
+
+    /// A path as people write it: a dimension by its name.
+    fn shown(&self, path: &str) -> String {
+        let Some(rest) = path.strip_prefix("cluster.network.") else { return path.to_owned() };
+        let (number, field) = rest.split_once('.').map_or((rest, ""), |(number, field)| (number, field));
+        let name = number.parse().ok().and_then(|k: usize| self.dims.get(k));
+        match name {
+            Some(name) if field.is_empty() => name.clone(),
+            Some(name) => format!("{name}.{field}"),
+            None => path.to_owned(),
+        }
     }
 
     /// Walks a section: a mapping, a name, or a list of alternatives. Mappings of `over` go over it, the last wins.
@@ -104,11 +132,11 @@ impl Walker {
             Value::Text(name) => self.named(path, name, node.place, over, frame, label),
             Value::List(items) => self.alternatives(path, items, node.place, over, frame),
             Value::Null if !over.is_empty() => self.section(path, over[0], &over[1..], frame, label),
-            _ => self.complain(
-                Diagnostic::error(format!("`{path}` takes a mapping or a name, not {}", node.kind()))
-                    .at(node.place)
-                    .help(section_help(path)),
-            ),
+            _ => {
+                self.unread.push(path.to_owned());
+                let message = format!("`{}` takes a mapping or a name, not {}", self.shown(path), node.kind());
+                self.complain(Diagnostic::error(message).at(node.place).help(section_help(path)));
+            }
         }
     }
 
@@ -119,6 +147,8 @@ impl Walker {
         }
         if self.stack.iter().any(|open| open == name) || self.stack.len() > MAX_DEPTH {
             let chain: Vec<_> = self.stack.iter().map(String::as_str).chain([name]).collect();
+            self.circular.extend(self.stack.iter().cloned());
+            self.unread.push(path.to_owned());
             self.complain(
                 Diagnostic::error(format!("`{name}` is defined by itself: {}", chain.join(" -> ")))
                     .at(place)
@@ -142,7 +172,8 @@ impl Walker {
                 preset::at(path).into_iter().flat_map(|kind| kind.presets.iter().map(|entry| entry.key.as_str()));
             let known: Vec<&str> = self.define.iter().map(|entry| entry.key.as_str()).chain(presets).collect();
             let help = suggest(name, known).unwrap_or_else(|| section_help(path));
-            self.complain(Diagnostic::error(format!("`{path}` knows no `{name}`")).at(place).help(help));
+            self.unread.push(path.to_owned());
+            self.complain(Diagnostic::error(format!("`{}` knows no `{name}`", self.shown(path))).at(place).help(help));
             return;
         };
         self.stack.push(name.to_owned());
@@ -233,10 +264,7 @@ impl Walker {
     /// One line of a mapping.
     pub fn line(&mut self, path: &str, name: &str, place: Place, nodes: &[Node], frame: &mut Frame) {
         let below = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        // A name or a list goes over all that was written before it; mappings behind it go over that.
-        let base = nodes.iter().rposition(|node| !matches!(node.value, Value::Map(_))).unwrap_or(0);
-        let first = &nodes[base];
-        let over: Vec<&Node> = nodes[base + 1..].iter().collect();
+        let (first, over) = base_and_over(nodes);
         if let Some((slot, key)) = leaf_slot(&below, self) {
             let node = nodes.last().unwrap_or(first);
             if nodes.len() > 1 && !matches!(node.value, Value::Map(_)) {
@@ -283,82 +311,21 @@ impl Walker {
         true
     }
 
-    /// The lines of a network, innermost first.
-    fn network(&mut self, lines: &[Line], frame: &mut Frame) {
-        const NAMES: &[&str] = &["topology", "npus_count", "bandwidth", "latency", "block", "size", "hop_latency"];
-        let per_dimension = |line: &&Line| NAMES.contains(&line.0.as_str());
-        if let Some((name, place, nodes)) = lines.iter().find(per_dimension) {
-            let help = one_line_each(lines);
-            let what = if matches!(nodes[0].value, Value::List(_)) {
-                format!("`{name}` is a list with one value a dimension, and a list is an axis here")
-            } else {
-                format!("`{name}` stands in the network itself, and belongs in one of its dimensions")
-            };
-            self.complain(Diagnostic::error(what).at(*place).help(help));
-            return;
-        }
-        if let Some((name, place, _)) = lines.iter().find(|line| LATER.iter().any(|later| later.0 == line.0)) {
-            self.later(name, *place);
-            return;
-        }
-        if lines.len() > MAX_DIMS {
-            let place = lines[MAX_DIMS].1;
-            self.complain(
-                Diagnostic::error(format!("a network has at most {MAX_DIMS} dimensions"))
-                    .at(place)
-                    .help("join dimensions"),
-            );
-            return;
-        }
-        for (k, (name, place, nodes)) in lines.iter().enumerate() {
-            let number = self.intern(name);
-            frame.settings.push((narrow((DIM_NAMES_FROM + k) as u64), number, *place));
-            let base = nodes.iter().rposition(|node| !matches!(node.value, Value::Map(_))).unwrap_or(0);
-            let over: Vec<&Node> = nodes[base + 1..].iter().collect();
-            let mut line = Frame::default();
-            self.section(&format!("cluster.network.{k}"), &nodes[base], &over, &mut line, None);
-            self.note_lacking(key::DIMS_FROM + k * DIM_KEYS.len(), DIM_KEYS, name, *place, &line);
-            frame.settings.append(&mut line.settings);
-            frame.axes.append(&mut line.axes);
-        }
-    }
-
     /// Whether a slot was written and could not be read.
     pub fn has_failed(&self, slot: usize, frame: &Frame) -> bool {
         let sets = |axis: &Axis| axis.touched.iter().any(|&touched| touched as usize == slot);
         let somewhere = frame.settings.iter().any(|setting| setting.0 as usize == slot) || frame.axes.iter().any(sets);
-        !somewhere && self.written.contains(&narrow(slot as u64)) && !self.diagnostics.is_empty()
+        !somewhere && self.written.contains(&narrow(slot as u64))
     }
 
     /// Remembers which required keys of a line or a tier are not set.
-    fn note_lacking(&mut self, from: usize, keys: &[Key], name: &str, place: Place, frame: &Frame) {
+    pub(super) fn note_lacking(&mut self, from: usize, keys: &[Key], name: &str, place: Place, frame: &Frame) {
         for (k, key) in keys.iter().enumerate() {
             if key.default == super::key::Default::Required
                 && !frame.surely_sets(from + k)
                 && !self.has_failed(from + k, frame)
             {
                 self.lacking.push((from + k, name.to_owned(), place));
-            }
-        }
-    }
-
-    /// `each_dimension`: a key in all lines.
-    fn each_dimension(&mut self, node: &Node, frame: &mut Frame) {
-        let Value::Map(entries) = &node.value else {
-            self.complain(
-                Diagnostic::error(format!("`each_dimension` takes a mapping, not {}", node.kind()))
-                    .at(node.place)
-                    .help("write `each_dimension: {hop_latency: 500 ns}`"),
-            );
-            return;
-        };
-        for entry in entries {
-            let path = format!("cluster.network.{}.{}", key::EACH, entry.key);
-            match leaf_slot(&path, self) {
-                Some((slot, key)) if !matches!(key.name(), "block" | "size") => {
-                    self.leaf(&format!("each_dimension.{}", entry.key), slot, key, &entry.node, frame);
-                }
-                _ => self.unknown("cluster.network.0", &entry.key, entry.place, &entry.node),
             }
         }
     }
@@ -435,11 +402,22 @@ impl Walker {
     /// A key that is not known.
     pub fn unknown(&mut self, path: &str, name: &str, place: Place, node: &Node) {
         if LATER.iter().any(|later| later.0 == name) {
-            self.later(name, place);
+            self.later(path, name, place);
             return;
         }
         let known = known_keys(path);
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        // A key that is misspelt is not missing.
+        let meant = super::diagnostic::nearest(name, known.iter().copied());
+        let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        match meant.map(below).map(|below| (leaf_slot(&below, self), below)) {
+            Some((Some((slot, _)), _)) => self.written.push(slot),
+            Some((None, section)) => self.unread.push(section),
+            None if !path.is_empty() && FOREIGN.iter().any(|foreign| foreign.0 == name) => {
+                self.unread.push(path.to_owned());
+            }
+            None => {}
+        }
         let foreign = FOREIGN.iter().find(|foreign| foreign.0 == name).map(|foreign| foreign.1.to_owned());
         let per_dimension = path == "collectives" && name.ends_with("implementation");
         let help = if per_dimension {
@@ -450,7 +428,11 @@ impl Walker {
         } else {
             foreign.or_else(|| suggest(name, known))
         };
-        let section = if path.is_empty() { "a sweep".to_owned() } else { format!("`{}`", readable(path)) };
+        let section = match self.shown(path).as_str() {
+            "" => "a sweep".to_owned(),
+            shown if shown == path => readable(path),
+            shown => format!("`{shown}`"),
+        };
         let what = if matches!(node.value, Value::Map(_) | Value::List(_)) { "section or key" } else { "key" };
         let diagnostic = Diagnostic::error(format!("{section} has no {what} `{name}`")).at(place);
         self.complain(match help {
@@ -460,7 +442,10 @@ impl Walker {
     }
 
     /// A key of a later version.
-    pub fn later(&mut self, name: &str, place: Place) {
+    pub fn later(&mut self, path: &str, name: &str, place: Place) {
+        if !path.is_empty() {
+            self.unread.push(path.to_owned());
+        }
         let what = LATER.iter().find(|later| later.0 == name).map_or("", |later| later.1);
         self.complain(
             Diagnostic::error(format!("`{name}` is not understood yet: {what}"))
@@ -468,6 +453,13 @@ impl Walker {
                 .help("this version cannot take it into account: remove the line to run without it"),
         );
     }
+}
+
+/// The value that a line takes, and the mappings that go over it: a name, a list or a preset goes over all before it.
+pub(super) fn base_and_over(nodes: &[Node]) -> (&Node, Vec<&Node>) {
+    let replaces = |node: &Node| !matches!(node.value, Value::Map(_)) || node.get("preset").is_some();
+    let base = nodes.iter().rposition(replaces).unwrap_or(0);
+    (&nodes[base], nodes[base + 1..].iter().collect())
 }
 
 /// A line of a mapping: its key, where it stands, and its values in the order in which they go over each other.
@@ -537,7 +529,7 @@ fn is_leaf(path: &str, name: &str) -> bool {
 }
 
 /// The slot and the key of a path, if a value stands there.
-fn leaf_slot(path: &str, walker: &Walker) -> Option<(Slot, &'static Key)> {
+pub(super) fn leaf_slot(path: &str, walker: &Walker) -> Option<(Slot, &'static Key)> {
     if let Some(k) = KEYS.iter().position(|key| key.path == path) {
         return Some((narrow(k as u64), &KEYS[k]));
     }

@@ -50,6 +50,20 @@ impl Unit {
         Self { powers: std::array::from_fn(|k| self.powers[k].saturating_sub(other.powers[k])) }
     }
 
+    /// Units that columns end in, the longer ending first where one ends in another.
+    pub const NAMED: [Self; 10] = [
+        Self::TOKEN_RATE,
+        Self::BANDWIDTH,
+        Self::FLOP_RATE,
+        Self::BYTE,
+        Self::FLOP,
+        Self::WATT,
+        Self::DOLLAR,
+        Self::SECOND,
+        Self::SEQUENCE,
+        Self::TOKEN,
+    ];
+
     /// What a column of this unit ends in, with its underscore: `_s`, `_bytes`, `_bytes_per_s`; nothing for a plain number.
     #[must_use]
     pub fn suffix(self) -> String {

@@ -134,6 +134,17 @@ mistakes! {
     infinity_of_yaml_is_no_number: instead("450 GB/s", ".inf");
     a_bare_range_needs_its_unit: instead("450 GB/s", "{from: 100, to: 400, times: 2}");
     a_value_stands_once_in_an_axis_of_a_dimension: instead("450 GB/s", "[450 GB/s, 450 GB/s]");
+    names_in_no_use_do_not_go_in_circles_either: with("define: {a: b, b: {preset: a}}");
+    a_derived_value_takes_no_name_that_is_there: with("derive: {tp: pp + 1, iteration_time: 1 s, dim0_name: 2}");
+    a_key_and_its_short_form_are_one: with("npus: 128");
+    tokens_are_whole_sequences: instead("1536 seq", "3145729 tok");
+    a_row_lacks_what_its_zip_sets: instead("seq_len: 2048\n", "zip: {job: {a: {seq_len: 2048}, b: {precision: fp8}}}\n").replace("precision: bf16\n", "");
+    a_line_of_the_network_is_a_mapping: instead("{block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}", "5");
+    a_link_is_a_preset: instead("bandwidth: 450 GB/s", "link: NVLink4");
+    a_mistyped_collective_is_one_mistake: "workload: {colective: all_reduce, size: 1 GB}\ncluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n";
+    a_traced_algorithm_comes_later: with("collectives: {algorithm: {chakra: mine}}");
+    a_speedup_comes_later: with("decide: {objectives: {speedup: max}}");
+    a_thousand_has_no_letter: instead("2048", "2k");
     names_do_not_go_in_circles: with("define: {a: b, b: a}\nmemory: a");
     an_alias_needs_its_anchor: instead("tp: 8", "tp: *x");
     a_line_without_a_colon_is_no_yaml: instead("seq_len: 2048", "seq_len 2048");
@@ -308,7 +319,9 @@ fn mutated_sweeps_never_panic() {
             }
         }
     }
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    // Another seed at each run: what breaks is shown with its text.
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let mut random = Random(since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let started = Instant::now();
     let (mut tried, mut resolved) = (0_u64, 0_u64);
     while started.elapsed() < Duration::from_secs(seconds) {
