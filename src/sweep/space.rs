@@ -2,9 +2,10 @@
 
 use super::axis::{Alternative, Axis, product};
 use super::inputs::{Inputs, Removal};
-use super::key::{DIMS_FROM, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM};
+use super::key::{DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM, dim_slot};
 use super::rule::Rule;
 use super::scope::{Before, reads};
+use crate::system::MAX_DIMS;
 
 /// All points of a sweep: axes, slowest first, and the rules that remove combinations before they are tried.
 #[derive(Debug, Clone)]
@@ -82,7 +83,7 @@ impl Space {
     fn reads_of(removal: Removal) -> Vec<usize> {
         let mut slots: Vec<usize> = removal.keys().iter().map(|&id| id as usize).collect();
         match removal {
-            Removal::NetworkSize => slots.extend(DIMS_FROM..TIERS_FROM),
+            Removal::NetworkSize => slots.extend(shape_slots()),
             Removal::OffloadWithoutTier => slots.extend(TIERS_FROM..NAMES_FROM),
             _ => {}
         }
@@ -111,7 +112,7 @@ impl Space {
         if is(Id::Npus) {
             // Written everywhere, it follows from nothing.
             let written = self.base[slot].is_finite() || self.axes.iter().any(|axis| always_sets(axis, slot));
-            if written { Vec::new() } else { (DIMS_FROM..TIERS_FROM).collect() }
+            if written { Vec::new() } else { shape_slots().collect() }
         } else if is(Id::Dp) {
             ids(&[Id::Npus, Id::Tp, Id::Pp, Id::Collective])
         } else if is(Id::Vpp) {
@@ -134,10 +135,16 @@ impl Space {
             ids(&[Id::Heads, Id::Hidden])
         } else if is(Id::MoeFfn) {
             ids(&[Id::Ffn])
-        } else if (DIMS_FROM..TIERS_FROM).contains(&slot) {
-            let mut all: Vec<usize> = (DIMS_FROM..TIERS_FROM).collect();
-            all.push(Id::Npus as usize);
-            all
+        } else if let Some((dim, field)) = dim_field(slot) {
+            // `rest` follows from all sizes; any key from what holds in each dimension, and from there being a dimension.
+            let is_size = field == DimId::Size as usize;
+            let sizes = is_size.then(|| shape_slots().chain([Id::Npus as usize])).into_iter().flatten();
+            let blocks = (0..=dim.min(MAX_DIMS - 1)).map(|dim| dim_slot(dim, DimId::Block));
+            sizes
+                .chain(blocks)
+                .chain([DIMS_FROM + EACH * DIM_KEYS.len() + field])
+                .filter(|&other| other != slot)
+                .collect()
         } else {
             Vec::new()
         }
@@ -174,6 +181,17 @@ impl Space {
     pub fn cursor(&self, start: u64) -> Cursor<'_> {
         Cursor::new(self, start)
     }
+}
+
+/// The slots that make the shape of the network: blocks and sizes.
+fn shape_slots() -> impl Iterator<Item = usize> {
+    (0..MAX_DIMS).flat_map(|dim| [dim_slot(dim, DimId::Block), dim_slot(dim, DimId::Size)])
+}
+
+/// The dimension and the field of a slot of the network.
+fn dim_field(slot: usize) -> Option<(usize, usize)> {
+    let at = slot.checked_sub(DIMS_FROM).filter(|_| slot < TIERS_FROM)?;
+    Some((at / DIM_KEYS.len(), at % DIM_KEYS.len()))
 }
 
 /// Whether other values follow from a slot.
