@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 
 use divan::{Bencher, counter::ItemsCount};
+use polars::prelude::DataFrame;
 use starsweep::engine;
 use starsweep::results::Segment;
 use starsweep::run::evaluate::Evaluator;
@@ -122,7 +123,12 @@ fn a_segment_as_rows(bencher: Bencher<'_, '_>) {
     let layout = Layout::of(&sweep);
     let mut worker = Worker::new(&sweep, &layout);
     let (progress, stop) = (Progress::default(), AtomicBool::new(false));
-    bencher.bench_local(|| worker.evaluate(Segment { start: 0, end: 65_536 }, &progress, &stop));
+    let mut rows = |_, frame: &mut DataFrame| {
+        divan::black_box(frame.height());
+        Ok(())
+    };
+    bencher
+        .bench_local(|| worker.evaluate(Segment { start: 0, end: 65_536 }, &progress, &stop, &mut rows).expect("rows"));
 }
 
 #[divan::bench(sample_count = 10)]
@@ -131,9 +137,15 @@ fn write_a_segment(bencher: Bencher<'_, '_>) {
     let sweep = quickstart();
     let layout = Layout::of(&sweep);
     let mut worker = Worker::new(&sweep, &layout);
-    worker.evaluate(Segment { start: 0, end: 65_536 }, &Progress::default(), &AtomicBool::new(false));
+    let mut rows = DataFrame::empty();
+    let mut keep = |_, frame: &mut DataFrame| {
+        rows = frame.clone();
+        Ok(())
+    };
+    let (progress, stop) = (Progress::default(), AtomicBool::new(false));
+    worker.evaluate(Segment { start: 0, end: 65_536 }, &progress, &stop, &mut keep).expect("rows");
     bencher.bench_local(|| {
-        let mut frame = worker.frame().expect("a frame");
+        let mut frame = rows.clone();
         let mut out = Vec::new();
         Format::Parquet.part().write(&mut frame, &[], &mut out).expect("a file");
         out.len()

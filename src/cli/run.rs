@@ -44,8 +44,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         outcome => outcome.with_context(|| advice(&order.folder))?,
     };
     if let Some(dropped) = done.dropped {
-        let kept = done.found.whole.len() as u64 + done.segments.0;
-        let (_, all) = done.segments;
+        let (now, all) = done.stretches;
+        let kept = done.kept + now;
         anstream::eprintln!(
             "stopped: {kept} of {all} parts are kept, {dropped} half-done dropped; the same command goes on"
         );
@@ -153,8 +153,8 @@ fn write_manifest(
         "threads": order.threads,
         "started_unix_s": unix(started),
         "finished_unix_s": unix(SystemTime::now()),
-        "segments": done.segments.1,
-        "segments_done_by_this_run": done.segments.0,
+        "parts": done.stretches.1,
+        "parts_done_by_this_run": done.stretches.0,
         "rows": summary.rows(),
         "counts": counts,
     });
@@ -174,7 +174,7 @@ fn answer(
 ) -> anyhow::Result<()> {
     let seconds = human(started.elapsed().as_secs_f64(), Unit::SECOND);
     let feasible = summary.with_status("feasible");
-    let fresh = if done.segments.0 == 0 { "nothing was left to run".to_owned() } else { seconds };
+    let fresh = if done.stretches.0 == 0 { "nothing was left to run".to_owned() } else { seconds };
     anstream::println!("{} points, {fresh}: {} feasible", count(summary.rows()), count(feasible));
     if let Some(identity) = &done.found.moved {
         let whose = if *identity == store.identity { "an earlier run" } else { "another version of this sweep" };

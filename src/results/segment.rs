@@ -1,8 +1,8 @@
-//! A segment: a fixed range of point numbers, the unit of evaluating, writing and resuming.
+//! A segment: a range of point numbers in a file, the unit of writing and resuming; where it ends is fixed by the sweep.
 
 use std::fmt;
 
-/// How many point numbers a segment of a closed-form sweep covers.
+/// How many rows a segment of a closed-form sweep has at most, and how many point numbers a dense one covers.
 pub const CLOSED_FORM: u64 = 65_536;
 
 /// A range of point numbers, the end not included.

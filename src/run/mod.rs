@@ -5,6 +5,7 @@ pub mod evaluate;
 pub mod layout;
 pub mod preview;
 pub mod progress;
+pub mod stretch;
 pub mod worker;
 
 use std::path::{Path, PathBuf};
@@ -41,9 +42,11 @@ pub struct Order {
 pub struct Done {
     /// What was there before.
     pub found: Found,
-    /// How many segments were done, and how many there are.
-    pub segments: (u64, u64),
-    /// How many segments were being done when the run was stopped; none if it was not.
+    /// How many stretches were done, and how many there are.
+    pub stretches: (u64, u64),
+    /// How many stretches were whole when the run began.
+    pub kept: u64,
+    /// How many stretches were being done when the run was stopped; none if it was not.
     pub dropped: Option<u64>,
     /// How many points hit a mistake of ours.
     pub errors: u64,
@@ -79,29 +82,29 @@ pub fn identity(sweep: &Sweep) -> String {
 pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool) -> Result<(Store, Done), RunError> {
     let (store, found) = Store::open(&order.folder, &identity(sweep), PHYSICS_VERSION, order.fresh)?;
     let layout = Layout::of(sweep);
-    let all = Segment::of(sweep.space.len(), segment::CLOSED_FORM);
-    let missing: Vec<Segment> = all.filter(|segment| found.whole.binary_search(segment).is_err()).collect();
-    let segments = sweep.space.len().div_ceil(segment::CLOSED_FORM);
+    let mut stretches = 0;
+    let all = stretch::stretches(&sweep.space).inspect(|_| stretches += 1);
+    let missing: Vec<Segment> = all.filter_map(|stretch| stretch::left(stretch, &found.whole)).collect();
     progress.start(sweep.space.len(), missing.iter().map(|segment| segment.end - segment.start).sum());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build()?;
     let outcome = pool.install(|| {
         missing.par_iter().with_max_len(1).try_for_each_init(
             || Worker::new(sweep, &layout),
-            |worker, &segment| {
-                if stop.load(Ordering::Relaxed) || !worker.evaluate(segment, progress, stop) {
-                    return Ok(());
+            |worker, &stretch| {
+                let mut write = |segment, frame: &mut _| store.write_segment(segment, frame);
+                if !stop.load(Ordering::Relaxed) && worker.evaluate(stretch, progress, stop, &mut write)? {
+                    progress.stretch_done();
                 }
-                store.write_segment(segment, &mut worker.frame()?)?;
-                progress.segment_done();
                 Ok::<(), StoreError>(())
             },
         )
     });
     outcome?;
-    let done = progress.segments();
+    let done = progress.stretches();
+    let kept = stretches - missing.len() as u64;
     let stopped = stop.load(Ordering::Relaxed) && done < missing.len() as u64;
     let dropped = stopped.then(|| progress.dropped());
-    Ok((store, Done { found, segments: (done, segments), dropped, errors: progress.errors() }))
+    Ok((store, Done { found, stretches: (done, stretches), kept, dropped, errors: progress.errors() }))
 }
 
 /// What a finished folder is asked.

@@ -11,7 +11,7 @@ pub struct Progress {
     passed: AtomicU64,
     feasible: AtomicU64,
     infeasible: AtomicU64,
-    segments: AtomicU64,
+    stretches: AtomicU64,
     open: AtomicU64,
     errors: AtomicU64,
     best: Mutex<Option<f64>>,
@@ -58,20 +58,20 @@ impl Progress {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn segment_done(&self) {
-        self.segments.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn stretch_done(&self) {
+        self.stretches.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn segments(&self) -> u64 {
-        self.segments.load(Ordering::Relaxed)
+    pub(super) fn stretches(&self) -> u64 {
+        self.stretches.load(Ordering::Relaxed)
     }
 
     pub(super) fn dropped(&self) -> u64 {
-        self.open.load(Ordering::Relaxed) - self.segments()
+        self.open.load(Ordering::Relaxed) - self.stretches()
     }
 
     pub(super) fn errors(&self) -> u64 {

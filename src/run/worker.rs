@@ -1,4 +1,4 @@
-//! A worker: evaluates one segment at a time into a table of its own, in the order of the points' numbers.
+//! A worker: evaluates one stretch at a time into a table of its own, in the order of the points' numbers.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +10,7 @@ use super::evaluate::{Evaluation, Evaluator};
 use super::layout::{Layout, Origin, single_metrics};
 use super::progress::Progress;
 use crate::results::metric::{MetricPart, Outcome};
+use crate::results::segment::CLOSED_FORM;
 use crate::results::store::StoreError;
 use crate::results::{Segment, Status, Table};
 use crate::sweep::column::{From, shape_key};
@@ -67,16 +68,30 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Evaluates a segment; false if it was told to stop before the end.
-    pub fn evaluate(&mut self, segment: Segment, progress: &Progress, stop: &AtomicBool) -> bool {
+    /// Evaluates a stretch and hands on each segment of it that is full; false if it was told to stop before the end.
+    ///
+    /// # Errors
+    /// If a segment could not be written.
+    pub fn evaluate(
+        &mut self,
+        stretch: Segment,
+        progress: &Progress,
+        stop: &AtomicBool,
+        write: &mut dyn FnMut(Segment, &mut DataFrame) -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
         progress.open();
-        self.table.clear();
-        self.shapes.clear();
+        self.clear();
         let sweep = self.sweep;
-        let mut cursor = sweep.space.cursor(segment.start);
-        let (mut reported, mut feasible, mut rows) = (segment.start, 0, 0);
+        let mut cursor = sweep.space.cursor(stretch.start);
+        let mut segment = stretch;
+        let (mut reported, mut feasible, mut rows) = (stretch.start, 0, 0);
         let mut best = f64::INFINITY;
-        while let Some(number) = cursor.next_point(segment.end) {
+        while let Some(number) = cursor.next_point(stretch.end) {
+            if self.table.rows() as u64 == CLOSED_FORM {
+                write(Segment { end: number, ..segment }, &mut self.table.frame()?)?;
+                segment.start = number;
+                self.clear();
+            }
             let seconds = self.row(&cursor.inputs, progress);
             if !seconds.is_nan() {
                 feasible += 1;
@@ -87,24 +102,23 @@ impl<'a> Worker<'a> {
                 progress.add(number - reported, feasible, rows - feasible);
                 (reported, feasible, rows) = (number, 0, 0);
                 if stop.load(Ordering::Relaxed) {
-                    return false;
+                    return Ok(false);
                 }
             }
             cursor.step();
         }
-        progress.add(segment.end - reported, feasible, rows - feasible);
+        progress.add(stretch.end - reported, feasible, rows - feasible);
         if best.is_finite() {
             progress.best(best);
         }
-        true
+        write(segment, &mut self.table.frame()?)?;
+        Ok(true)
     }
 
-    /// The rows of the last segment.
-    ///
-    /// # Errors
-    /// Never with rows that are complete; polars says otherwise.
-    pub fn frame(&self) -> Result<DataFrame, StoreError> {
-        Ok(self.table.frame()?)
+    /// Makes room for the rows of a segment.
+    fn clear(&mut self) {
+        self.table.clear();
+        self.shapes.clear();
     }
 
     /// Adds the row of a point; its time in seconds if it is feasible, else NaN.

@@ -44,8 +44,8 @@ fn a_finished_folder_answers_top_pareto_query_and_csv() {
         "threads",
         "started_unix_s",
         "finished_unix_s",
-        "segments",
-        "segments_done_by_this_run",
+        "parts",
+        "parts_done_by_this_run",
         "rows",
         "counts",
     ] {

@@ -76,7 +76,7 @@ fn manifest(out: &Path) -> serde_json::Value {
 }
 
 fn segments_done(out: &Path) -> u64 {
-    manifest(out)["segments_done_by_this_run"].as_u64().expect("a count")
+    manifest(out)["parts_done_by_this_run"].as_u64().expect("a count")
 }
 
 fn identity(out: &Path) -> String {
@@ -340,4 +340,38 @@ fn a_second_run_in_a_folder_that_is_being_written_is_refused() {
     assert!(still_at_work, "the first run was over before the second began");
     assert_eq!(code(&second), 1);
     assert!(text(&second.stderr).contains("another run is at work"), "{}", text(&second.stderr));
+}
+
+/// A product of which `where` leaves one number in a few thousand.
+const SPARSE: &str = "\
+workload: {collective: all_reduce, size: 1 GB}
+cluster:
+  npu: H100-SXM-80GB
+  network:
+    a: {block: ring, size: 8, bandwidth: {from: 1 GB/s, to: 20000 GB/s, step: 1 GB/s}}
+    b: {block: switch, size: 4, bandwidth: {from: 1 GB/s, to: 2000 GB/s, step: 1 GB/s}}
+where: {few: a.bandwidth % 1000 GB/s == 0 GB/s, fewer: b.bandwidth % 100 GB/s == 0 GB/s}
+";
+
+#[test]
+fn a_sparse_sweep_has_few_segments_and_resumes_behind_the_last_whole_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = sweep_file(folder.path(), SPARSE);
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    whole(&file, &one, "1");
+    let rows = manifest(&one)["rows"].as_u64().expect("a count");
+    assert_eq!(rows, 20 * 20);
+    // Forty million numbers would be 611 files of 65,536 numbers each.
+    let files = segments(&one).len();
+    assert!(files <= 306, "{files} files");
+    let before = bytes(&one);
+    for (k, victim) in segments(&one).into_iter().enumerate() {
+        if k % 3 == 1 {
+            fs::remove_file(victim).expect("a segment");
+        }
+    }
+    whole(&file, &one, "2");
+    assert_eq!(bytes(&one), before);
+    whole(&file, &two, "2");
+    assert_eq!(bytes(&two), before);
 }
