@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::collective::Collective;
+use super::collective::{Collective, Role};
 use super::network::{MAX_DIMS, Span};
 use super::topology::Pattern;
 use super::{Collectives, System};
@@ -16,7 +16,7 @@ const REDUCTION_TRAFFIC: f64 = 3.0;
 pub struct Cost {
     /// From its start to its end on every rank.
     pub delay: Delay,
-    /// Bytes that each NPU sends in each of the group's spans, in their order.
+    /// Bytes that the busiest NPU sends in each of the group's spans, in their order.
     pub sent: ArrayVec<f64, MAX_DIMS>,
 }
 
@@ -24,7 +24,8 @@ pub struct Cost {
 #[derive(Debug, Clone, Copy, Default)]
 struct Phase {
     delay: Delay,
-    sent: f64,
+    /// Bytes that a member sends, by its role.
+    sent: [f64; Role::COUNT],
 }
 
 impl Cost {
@@ -62,7 +63,7 @@ impl Cost {
                 running /= f64::from(span.members);
             }
         }
-        let sent = outwards.iter().zip(&inwards).map(|(out, back)| chunks * (out.sent + back.sent)).collect();
+        let sent = outwards.iter().zip(&inwards).map(|(out, back)| chunks * busiest(out, back)).collect();
         // Spans of one dimension take turns on it: nothing is spent twice.
         let taken_twice = spans.windows(2).any(|pair| pair[0].dim == pair[1].dim);
         let delay = if taken_twice {
@@ -99,10 +100,15 @@ impl Phase {
                 delay = delay + over(REDUCTION_TRAFFIC * step.reduced * size, memory);
             }
             total.delay = total.delay + delay * repeat;
-            total.sent += repeat * step.sent * size;
+            total.sent[step.role as usize] += repeat * step.sent * size;
         });
         total
     }
+}
+
+/// What the busiest NPU sends on the way out and back: it has the same role in both.
+fn busiest(out: &Phase, back: &Phase) -> f64 {
+    out.sent.iter().zip(&back.sent).map(|(out, back)| out + back).fold(0.0, f64::max)
 }
 
 /// Real bytes over a bandwidth.
@@ -183,7 +189,7 @@ mod tests {
     use super::*;
 
     fn phases(delays: &[f64]) -> Vec<Phase> {
-        delays.iter().map(|&delay| Phase { delay: Delay::nanoseconds(delay), sent: 0.0 }).collect()
+        delays.iter().map(|&delay| Phase { delay: Delay::nanoseconds(delay), ..Phase::default() }).collect()
     }
 
     #[test]

@@ -136,6 +136,14 @@ fn twice_the_bytes_at_zero_latency_take_twice_the_time() {
 }
 
 #[test]
+fn the_busiest_of_seven_on_a_switch_sends_two_and_a_half_times_the_size() {
+    // Halving and doubling in a core of four, 2 (1/2 + 1/4), and the whole result to a surplus rank.
+    let system = system(&[(2, 7, 100.0, 0.0)], 0, 4, false);
+    let cost = Cost::of(Collective::AllReduce, Bytes::new(1_000_000_000), &group(&system, &[0]), &system);
+    assert_eq!(cost.sent.as_slice(), [2.5e9]);
+}
+
+#[test]
 fn sequence_parallelism_moves_the_bytes_of_tensor_parallelism() {
     let sent = |sequence_parallel: bool| {
         let yaml = format!(

@@ -21,7 +21,7 @@ impl Metric for DimSent {
     }
 
     fn meaning(&self) -> &'static str {
-        "bytes that an NPU sends in the dimension"
+        "bytes that an NPU sends in the dimension: of each collective what its busiest member sends"
     }
 
     fn value(&self, outcome: &Outcome<'_>, dim: usize) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! Direct: every member sends to all others at once, one step for each half of an all-reduce [ASTRA2].
 
-use super::{Collective, CollectiveAlgorithm, Step};
+use super::{Collective, CollectiveAlgorithm, Role, Step};
 use crate::system::topology::Pattern;
 
 /// See the module.
@@ -16,7 +16,7 @@ impl CollectiveAlgorithm for Direct {
     /// n members, S bytes on each, a a step's latency, B the bandwidth of all links together.
     fn steps(&self, collective: Collective, members: u32, emit: &mut dyn FnMut(Step)) {
         let sent = f64::from(members - 1) / f64::from(members);
-        let step = |reduced| Step { repeat: 1, pattern: Pattern::Spread, sent, reduced };
+        let step = |reduced| Step { role: Role::Core, repeat: 1, pattern: Pattern::Spread, sent, reduced };
         match collective {
             Collective::ReduceScatter => emit(step(sent)),
             Collective::AllGather | Collective::AllToAll => emit(step(0.0)),

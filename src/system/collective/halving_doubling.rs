@@ -1,6 +1,6 @@
 //! Halving and doubling: log2(n) exchanges with partners 1, 2, 4, ... away; surplus ranks are folded in [Thakur05].
 
-use super::{Collective, CollectiveAlgorithm, Step};
+use super::{Collective, CollectiveAlgorithm, Role, Step};
 use crate::system::topology::Pattern;
 
 /// See the module.
@@ -15,7 +15,7 @@ impl CollectiveAlgorithm for HalvingDoubling {
     ///
     /// a a step's latency, S bytes on each member, B the bandwidth. The n - 2^k surplus members hand their buffer to
     /// a partner first and get the result from it last [Thakur05, section 4.5]: a step of S before, and one after of S
-    /// (S / n where only a block is due, or given). All-to-all is Bruck's: ceil(log2 n) steps of S / 2 [Bruck97].
+    /// (S / n where only a block is due, or given). Most is sent by such a partner, or by a surplus member. All-to-all is Bruck's: ceil(log2 n) steps of S / 2 [Bruck97].
     fn steps(&self, collective: Collective, members: u32, emit: &mut dyn FnMut(Step)) {
         if collective == Collective::AllToAll {
             return bruck(members, emit);
@@ -24,30 +24,36 @@ impl CollectiveAlgorithm for HalvingDoubling {
         let core = 1 << levels;
         let block = 1.0 / f64::from(members);
         let (scatters, gathers) = (collective != Collective::AllGather, collective != Collective::ReduceScatter);
-        let fold = |sent: f64, reduced: f64| Step { repeat: 1, pattern: Pattern::Exchange { distance: 1 }, sent, reduced };
+        let fold = |role, sent, reduced| Step { role, ..exchange(1, sent, reduced) };
         if core < members {
-            emit(if scatters { fold(1.0, 1.0) } else { fold(block, 0.0) });
+            let (sent, reduced) = if scatters { (1.0, 1.0) } else { (block, 0.0) };
+            emit(fold(Role::Surplus, sent, reduced));
         }
         if scatters {
             for level in 0..levels {
                 let sent = halved(level + 1);
-                emit(Step { repeat: 1, pattern: Pattern::Exchange { distance: 1 << level }, sent, reduced: sent });
+                emit(exchange(1 << level, sent, sent));
             }
         }
         if gathers {
             for level in (0..levels).rev() {
                 let sent = halved(level + 1);
-                emit(Step { repeat: 1, pattern: Pattern::Exchange { distance: 1 << level }, sent, reduced: 0.0 });
+                emit(exchange(1 << level, sent, 0.0));
             }
         }
         if core < members {
-            emit(if gathers { fold(1.0, 0.0) } else { fold(block, 0.0) });
+            emit(fold(Role::Core, if gathers { 1.0 } else { block }, 0.0));
         }
     }
 
     fn summary(&self) -> &'static str {
         "log2(n) exchanges with partners 1, 2, 4, ... away; surplus ranks folded in [Thakur05]"
     }
+}
+
+/// One exchange of the core with partners so far away.
+const fn exchange(distance: u32, sent: f64, reduced: f64) -> Step {
+    Step { role: Role::Core, repeat: 1, pattern: Pattern::Exchange { distance }, sent, reduced }
 }
 
 /// 1 / 2^times, exactly.
@@ -63,7 +69,7 @@ fn bruck(members: u32, emit: &mut dyn FnMut(Step)) {
         let blocks = (members / period) * bit + (members % period).saturating_sub(bit);
         let sent = f64::from(blocks) / f64::from(members);
         let distance = bit.min(members - bit);
-        emit(Step { repeat: 1, pattern: Pattern::Exchange { distance }, sent, reduced: 0.0 });
+        emit(exchange(distance, sent, 0.0));
     }
 }
 

@@ -24,14 +24,30 @@ impl Collective {
     pub const NAMES: [&'static str; 4] = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"];
 }
 
+/// Which members send in a step. Each member has one role all through a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Those that carry the collective; in most algorithms all.
+    Core,
+    /// Those that are folded into the core, and stand by while it works.
+    Surplus,
+}
+
+impl Role {
+    /// How many roles there are.
+    pub const COUNT: usize = 2;
+}
+
 /// One synchronous exchange, repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
+    /// Who sends: of this role at least one member does in every such step, the same one each time.
+    pub role: Role,
     /// How many times.
     pub repeat: u32,
     /// Who sends to whom.
     pub pattern: Pattern,
-    /// What each member sends in one of them, as a share of the collective's size.
+    /// What a member that sends sends in one of them, as a share of the collective's size.
     pub sent: f64,
     /// What each member adds to its own after one of them, as a share of the collective's size.
     pub reduced: f64,
@@ -80,6 +96,15 @@ impl Choice {
 mod tests {
     use super::*;
 
+    /// What the busiest member sends, as a share of the size.
+    fn busiest(algorithm: Algorithm, collective: Collective, members: u32) -> f64 {
+        let mut sent = [0.0; Role::COUNT];
+        algorithm.part().steps(collective, members, &mut |step| {
+            sent[step.role as usize] += f64::from(step.repeat) * step.sent;
+        });
+        sent.into_iter().fold(0.0, f64::max)
+    }
+
     /// Every byte that a member must send at least, as a share of the size.
     fn least(collective: Collective, members: u32) -> f64 {
         let share = f64::from(members - 1) / f64::from(members);
@@ -91,8 +116,7 @@ mod tests {
         for algorithm in Algorithm::ALL {
             for collective in Collective::ALL {
                 for members in 2..70 {
-                    let mut sent = 0.0;
-                    algorithm.part().steps(collective, members, &mut |step| sent += f64::from(step.repeat) * step.sent);
+                    let sent = busiest(*algorithm, collective, members);
                     let bound = least(collective, members);
                     assert!(sent > bound - 1e-9, "{algorithm:?} {collective:?} over {members}: {sent} < {bound}");
                 }
@@ -105,12 +129,19 @@ mod tests {
         for algorithm in Algorithm::ALL {
             for collective in [Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather] {
                 for members in [2, 4, 8, 64, 1024] {
-                    let mut sent = 0.0;
-                    algorithm.part().steps(collective, members, &mut |step| sent += f64::from(step.repeat) * step.sent);
+                    let sent = busiest(*algorithm, collective, members);
                     assert!((sent - least(collective, members)).abs() < 1e-12);
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_seven_members_a_partner_of_a_surplus_one_sends_most() {
+        // The core of four halves and doubles, 1/2 + 1/4 twice; a partner gives the whole result back besides.
+        assert_eq!(busiest(Algorithm::HalvingDoubling, Collective::AllReduce, 7), 1.5 + 1.0);
+        // A surplus member hands in all that it has, its partner halves and gives back a block of a seventh.
+        assert_eq!(busiest(Algorithm::HalvingDoubling, Collective::ReduceScatter, 7), 1.0);
     }
 
     #[test]

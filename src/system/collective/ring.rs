@@ -1,6 +1,6 @@
 //! Ring: every member passes blocks on to the next, n - 1 times; all-to-all is a relay over n(n - 1)/2 steps [Thakur05].
 
-use super::{Collective, CollectiveAlgorithm, Step};
+use super::{Collective, CollectiveAlgorithm, Role, Step};
 use crate::system::topology::Pattern;
 
 /// See the module.
@@ -17,7 +17,7 @@ impl CollectiveAlgorithm for Ring {
     /// n(n - 1)/2 steps of S/n, as the reference does [ASTRA2].
     fn steps(&self, collective: Collective, members: u32, emit: &mut dyn FnMut(Step)) {
         let block = 1.0 / f64::from(members);
-        let step = |repeat, reduced| Step { repeat, pattern: Pattern::Shift, sent: block, reduced };
+        let step = |repeat, reduced| Step { role: Role::Core, repeat, pattern: Pattern::Shift, sent: block, reduced };
         match collective {
             Collective::ReduceScatter => emit(step(members - 1, block)),
             Collective::AllGather => emit(step(members - 1, 0.0)),
