@@ -2,7 +2,8 @@
 
 use super::diagnostic::Diagnostic;
 use super::foreign::one_line_each;
-use super::key::{self, DIM_KEYS, DIM_NAMES_FROM};
+use super::inputs::REST;
+use super::key::{self, DIM_KEYS, DIM_NAMES_FROM, Slot};
 use super::tree::{Node, Value};
 use super::walk::{Frame, Line, Walker, base_and_over, leaf_slot};
 use crate::system::MAX_DIMS;
@@ -56,6 +57,13 @@ impl Walker {
             self.unread.retain(|unread| *unread != path);
             frame.settings.append(&mut line.settings);
             frame.axes.append(&mut line.axes);
+        }
+        let is_size = |slot: Slot| (0..MAX_DIMS).any(|k| slot as usize == key::dim_slot(k, key::DimId::Size));
+        let mut rests = frame.settings.iter().filter(|setting| setting.1 == REST && is_size(setting.0));
+        if let Some(&(_, _, place)) = rests.nth(1) {
+            self.complain(
+                Diagnostic::error("a network has one `rest`").at(place).help("write the size of the other dimension"),
+            );
         }
     }
 

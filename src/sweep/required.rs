@@ -119,11 +119,11 @@ impl Resolver<'_> {
                 );
             }
         }
-        self.too_many_rests(frame);
+        self.rest_of_npus(frame);
     }
 
-    /// One `rest` a product.
-    pub(super) fn too_many_rests(&mut self, frame: &Frame) {
+    /// A `rest` is what is left of `npus`.
+    pub(super) fn rest_of_npus(&mut self, frame: &Frame) {
         let is_rest = |slot: usize| {
             let fixed = frame
                 .settings
@@ -146,20 +146,6 @@ impl Resolver<'_> {
                 place
             })
         };
-        let fixed: Vec<Place> = (0..MAX_DIMS)
-            .filter_map(|k| {
-                frame
-                    .settings
-                    .iter()
-                    .find(|setting| setting.0 as usize == dim_slot(k, DimId::Size) && setting.1 == REST)
-            })
-            .map(|setting| setting.2)
-            .collect();
-        if let Some(place) = fixed.get(1) {
-            self.complain(
-                Diagnostic::error("a network has one `rest`").at(*place).help("write the size of the other dimension"),
-            );
-        }
         let any_rest = (0..MAX_DIMS).find_map(|k| is_rest(dim_slot(k, DimId::Size)));
         if let Some(place) = any_rest
             && !frame.surely_sets(Id::Npus as usize)

@@ -123,6 +123,8 @@ mistakes! {
     a_baseline_is_among_what_is_compared: instead("tp: 8", "tp: [4, 8]").replace("plan:", "decide: {compare: tp, baseline: 16}\nplan:");
     an_objective_is_a_number_of_the_table: with("decide: {objectives: {iteration_tme: min}}");
     a_network_has_one_rest: instead("size: 8,", "size: rest,");
+    an_alternative_network_has_one_rest: with("define:\n  two: {a: {block: ring, size: rest, bandwidth: 1 GB/s}, b: {block: ring, size: rest, bandwidth: 1 GB/s}}\n  one: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}").replace("  network:\n    nvlink: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}\n    leaf: {block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}\n", "  network: [one, two]\n");
+    a_dimension_that_no_network_has_is_unknown: with("where: {inner: tp <= dim7.size}");
     rest_needs_the_number_of_npus: instead("  npus: 64\n", "");
     a_key_is_set_once: with("zip: {job: {one: {seq_len: 4096}}}");
     a_product_is_numbered_below_2_to_the_53: instead(
