@@ -214,7 +214,7 @@ impl Resolver<'_> {
             frozen: freeze::freeze(entries, overrides, &self.walker.used),
             cautions,
             defaults: caution::defaults_in_force(&space, is_collective),
-            dims: dims.iter().map(|dim| dim.2 + 1).max().unwrap_or(0),
+            dims: dim_count(&dims),
             is_collective,
             decide,
             derived: derived_columns,
@@ -456,8 +456,13 @@ impl Resolver<'_> {
                 );
             });
         }
-        let dims = dims.iter().map(|dim| dim.2 + 1).max().unwrap_or(0);
-        input_columns(&Contents { is_collective, dims, zips: &self.zips, swept: &swept, named: &named })
+        input_columns(&Contents {
+            is_collective,
+            dims: dim_count(dims),
+            zips: &self.zips,
+            swept: &swept,
+            named: &named,
+        })
     }
 
     /// `rules`, `fidelity` and `name`.
@@ -489,6 +494,11 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// The most dimensions of any network.
+pub(super) fn dim_count(dims: &[(String, Option<usize>, usize)]) -> usize {
+    dims.iter().map(|dim| dim.2 + 1).max().unwrap_or(0)
 }
 
 /// What holds where nothing is written.

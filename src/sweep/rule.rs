@@ -4,7 +4,7 @@ use super::circle;
 use super::column::{Column, Dtype, with_suffix};
 use super::diagnostic::{Diagnostic, Place};
 use super::expression::{self, Expression, Kind, Scope as _};
-use super::resolve::Resolver;
+use super::resolve::{Resolver, dim_count};
 use super::scope::{Names, is_after};
 use super::tree::Entry;
 use super::walk::Line;
@@ -38,6 +38,7 @@ impl Resolver<'_> {
     ) -> Vec<Rule> {
         let mut entries = self.entries_of(lines, section);
         entries.sort_by(|a, b| a.key.cmp(&b.key));
+        let dim_count = dim_count(dims);
         let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
         let entries: Vec<&Entry> = entries.iter().collect();
         let is_derive = section == "derive";
@@ -61,6 +62,7 @@ impl Resolver<'_> {
                 tiers: &self.walker.tiers,
                 zips: &self.zips,
                 dims: &dims,
+                dim_count,
                 labels,
                 derived: &known,
                 metrics,
@@ -108,12 +110,14 @@ impl Resolver<'_> {
         labels: &[(usize, Vec<String>)],
         dims: &[(String, Option<usize>, usize)],
     ) {
+        let dim_count = dim_count(dims);
         let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
         let names = Names {
             names: &self.walker.names,
             tiers: &self.walker.tiers,
             zips: &self.zips,
             dims: &dims,
+            dim_count,
             labels,
             derived: &[],
             metrics: &self.vocabulary.metrics,

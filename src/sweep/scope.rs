@@ -6,7 +6,6 @@ use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_K
 use super::rule::Rule;
 pub use crate::column::Direction;
 use crate::column::with_suffix;
-use crate::system::MAX_DIMS;
 use crate::units::{Unit, narrow, real};
 
 /// The first slot of metrics.
@@ -47,6 +46,8 @@ pub struct Names<'a> {
     pub zips: &'a [String],
     /// User's names of dimensions, with their number where it is always the same.
     pub dims: &'a [(String, Option<usize>)],
+    /// The most dimensions of any network of the sweep.
+    pub dim_count: usize,
     /// Names that may stand for a text column, by slot.
     pub labels: &'a [(usize, Vec<String>)],
     /// Derived values so far.
@@ -83,9 +84,15 @@ impl Names<'_> {
         exact.or_else(column).or_else(ends)
     }
 
+    /// The number in `dim0`, `dim1`, ..., whether or not there is such a dimension.
+    fn number(name: &str) -> Option<usize> {
+        name.strip_prefix("dim").and_then(|number| number.parse().ok())
+    }
+
     fn dimension(&self, name: &str) -> Option<usize> {
-        let number = name.strip_prefix("dim").and_then(|number| number.parse::<usize>().ok());
-        number.filter(|&k| k < MAX_DIMS).or_else(|| self.dims.iter().find(|dim| dim.0 == name).and_then(|dim| dim.1))
+        Self::number(name)
+            .filter(|&k| k < self.dim_count)
+            .or_else(|| self.dims.iter().find(|dim| dim.0 == name).and_then(|dim| dim.1))
     }
 }
 
@@ -161,7 +168,7 @@ impl Scope for Names<'_> {
         names.extend(self.zips.iter().cloned());
         names.extend(self.derived.iter().map(|rule| rule.name.clone()));
         names.extend(self.metrics.iter().map(|metric| metric.column.clone()));
-        for (dim, _) in self.dims.iter().chain([&("dim0".to_owned(), Some(0))]) {
+        for dim in self.dims.iter().map(|dim| dim.0.clone()).chain((0..self.dim_count).map(|k| format!("dim{k}"))) {
             names.extend(DIM_KEYS.iter().map(|key| format!("{dim}.{}", key.path)));
         }
         for tier in self.tiers {
@@ -177,6 +184,16 @@ impl Scope for Names<'_> {
             Some(key::Kind::Tier) => self.tiers.iter().cloned().chain(["none".to_owned()]).collect(),
             _ => self.labels.iter().find(|label| label.0 == slot).map(|label| label.1.clone()).unwrap_or_default(),
         }
+    }
+
+    fn advice(&self, name: &str) -> Option<String> {
+        let head = name.split(['.', '_']).next()?;
+        Self::number(head).filter(|&k| k >= self.dim_count)?;
+        Some(match self.dim_count {
+            0 => "the sweep has no network yet".to_owned(),
+            1 => "every network of the sweep has one dimension, `dim0`".to_owned(),
+            count => format!("the networks of the sweep have at most {count} dimensions, `dim0` to `dim{}`", count - 1),
+        })
     }
 }
 

@@ -24,6 +24,7 @@ impl Resolver<'_> {
     ) -> Decide {
         let entries = self.entries_of(lines, "decide");
         let subjects = self.subjects(frame, columns, labels);
+        let dim_count = super::resolve::dim_count(dims);
         let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
         let metrics = self.vocabulary.metrics.clone();
         let names = Names {
@@ -31,6 +32,7 @@ impl Resolver<'_> {
             tiers: &self.walker.tiers,
             zips: &self.zips,
             dims: &dims,
+            dim_count,
             labels,
             derived,
             metrics: &metrics,

@@ -98,6 +98,10 @@ pub trait Scope {
     fn names(&self) -> Vec<String>;
     /// The texts that a text slot can have, for suggestions.
     fn texts(&self, slot: u32) -> Vec<String>;
+    /// What to say of a name that there is not, if there is more to say than which name is near.
+    fn advice(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The values of the names at one design point, when an expression is evaluated.

@@ -497,6 +497,9 @@ impl<'a> Parser<'a> {
 
     fn unknown_name(&self, name: &str, span: Span) -> ExpressionError {
         let error = ExpressionError::new(span, format!("unknown name {}", quote(name)));
+        if let Some(advice) = self.scope.advice(name) {
+            return error.help(advice);
+        }
         let mut names = self.scope.names();
         let run = bare_run(&self.text[span.start..]);
         let owned = names.iter().find_map(|owner| match self.scope.name(owner) {
