@@ -4,6 +4,7 @@ use super::expression::Environment;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
+use crate::units::real;
 
 /// "What makes the product come out."
 pub const REST: f64 = f64::INFINITY;
@@ -32,11 +33,17 @@ pub enum Removal {
     OverlapWithoutDp,
     /// Offload to a tier that the memory does not have.
     OffloadWithoutTier,
+    /// Experts' keys of a model without experts.
+    ExpertKeysWithoutExperts,
+    /// An order of degrees of which at most one is above 1.
+    OrderOfOneDegree,
+    /// What a tier is like that nothing is offloaded to.
+    UnusedTier,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -46,6 +53,9 @@ impl Removal {
         Self::ZeroWithoutDp,
         Self::OverlapWithoutDp,
         Self::OffloadWithoutTier,
+        Self::ExpertKeysWithoutExperts,
+        Self::OrderOfOneDegree,
+        Self::UnusedTier,
     ];
 
     /// The name in a preview.
@@ -61,6 +71,9 @@ impl Removal {
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::OverlapWithoutDp => "overlap_dp at dp = 1",
             Self::OffloadWithoutTier => "offload without its tier",
+            Self::ExpertKeysWithoutExperts => "keys of experts without experts",
+            Self::OrderOfOneDegree => "order of one degree",
+            Self::UnusedTier => "keys of a tier that nothing is offloaded to",
         }
     }
 
@@ -76,7 +89,11 @@ impl Removal {
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
-            Self::OffloadWithoutTier => &[Id::OffloadOptimizer],
+            Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer],
+            Self::ExpertKeysWithoutExperts => {
+                &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
+            }
+            Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Pp, Id::Dp],
         }
     }
 }
@@ -88,22 +105,56 @@ pub struct Inputs {
     given: Box<[f64]>,
     /// As they count: `rest` worked out, defaults that follow other keys in place.
     value: Box<[f64]>,
-    /// For each key whether its axis is at its first value: a bit each.
-    first: u64,
+    /// For each key, also of a tier, whether its axis is at its first value: see [`bit`].
+    first: u128,
+    /// For each key whether an expression reads it: then it may matter though the machine does not use it.
+    read: u128,
     /// How many dimensions the network has.
     dims: usize,
     /// The removals that apply: a bit each.
     removed: u16,
 }
 
-const _: () = assert!(key::KEYS.len() <= 64, "`first` has a bit for each key");
+/// The bits of the tiers' keys stand behind those of the others.
+const TIER_BITS_FROM: usize = 64;
+const _: () =
+    assert!(key::KEYS.len() <= TIER_BITS_FROM && MAX_TIERS * key::TIER_KEYS.len() <= 64, "a bit for each key");
+
+/// The bit of a key, also of a tier; the keys of dimensions have none.
+const fn bit(slot: usize) -> u128 {
+    match slot {
+        0..key::DIMS_FROM => 1 << slot,
+        key::TIERS_FROM..key::NAMES_FROM => 1 << (slot - key::TIERS_FROM + TIER_BITS_FROM),
+        _ => 0,
+    }
+}
+
+/// What a model without experts does not use.
+const OF_EXPERTS: u128 = bit(Id::Topk as usize)
+    | bit(Id::Shared as usize)
+    | bit(Id::MoeFfn as usize)
+    | bit(Id::MoeEvery as usize)
+    | bit(Id::DenseLayers as usize);
+
+/// What a job does not use of a tier that holds nothing of it. A price is paid all the same.
+const fn of_tier(tier: usize) -> u128 {
+    bit(tier_slot(tier, TierId::Capacity))
+        | bit(tier_slot(tier, TierId::Bandwidth))
+        | bit(tier_slot(tier, TierId::Latency))
+        | bit(tier_slot(tier, TierId::SharedBy))
+}
 
 impl Inputs {
     /// With the values that hold wherever no axis says otherwise.
     #[must_use]
     pub fn new(base: &[f64]) -> Self {
         debug_assert_eq!(base.len(), SLOTS);
-        Self { given: base.into(), value: base.into(), first: u64::MAX, dims: 0, removed: 0 }
+        Self { given: base.into(), value: base.into(), first: u128::MAX, read: 0, dims: 0, removed: 0 }
+    }
+
+    /// Keeps all values of a key that an expression reads.
+    pub const fn keep(&mut self, slot: usize) {
+        self.read |= bit(slot);
     }
 
     /// The value of a slot as it counts; NaN if there is none.
@@ -153,10 +204,7 @@ impl Inputs {
         let k = slot as usize;
         self.given[k] = value;
         self.value[k] = value;
-        if k < key::KEYS.len() {
-            let bit = 1 << k;
-            self.first = if is_first { self.first | bit } else { self.first & !bit };
-        }
+        self.first = if is_first { self.first | bit(k) } else { self.first & !bit(k) };
     }
 
     /// Works out what follows from the values as written: `rest`, defaults that are other keys, knobs that do not matter.
@@ -164,10 +212,12 @@ impl Inputs {
         self.removed = 0;
         self.network();
         self.likes();
+        self.tiers();
         if !self.is_collective() {
             self.world();
             self.knobs();
         }
+        self.unused_tiers();
     }
 
     fn remove(&mut self, removal: Removal) {
@@ -234,6 +284,21 @@ impl Inputs {
         like(self, Id::MoeFfn, self.written(Id::Ffn));
     }
 
+    /// Defaults of the tiers that are there.
+    fn tiers(&mut self) {
+        for tier in 0..MAX_TIERS {
+            let is_there = !self.given[tier_slot(tier, TierId::Capacity)].is_nan();
+            for field in [TierId::Latency, TierId::SharedBy] {
+                let slot = tier_slot(tier, field);
+                let written = self.given[slot];
+                self.value[slot] = match key::TIER_KEYS[field as usize].default {
+                    Default::Is(value) if is_there && written.is_nan() => value,
+                    _ => written,
+                };
+            }
+        }
+    }
+
     /// `dp` and the batch: tp x pp x dp make `npus`.
     fn world(&mut self) {
         let (npus, tp, pp) = (self.key(Id::Npus), self.written(Id::Tp), self.written(Id::Pp));
@@ -266,15 +331,34 @@ impl Inputs {
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);
-        let missing =
-            (0..MAX_TIERS).all(|k| crate::units::real(k as u64) != tier || self.tier(k, TierId::Capacity).is_nan());
-        self.neutral(missing && tier >= 0.0, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
+        let is_there = |k: usize| !self.tier(k, TierId::Capacity).is_nan();
+        let missing = tier >= 0.0 && !(0..MAX_TIERS).any(|k| real(k as u64) == tier && is_there(k));
+        let none = !(0..MAX_TIERS).any(is_there);
+        self.neutral(missing || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
+        self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
+        let alone = [tp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
+        self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// What the tiers are like that hold nothing of the job.
+    fn unused_tiers(&mut self) {
+        let used = self.key(Id::OffloadOptimizer);
+        for tier in 0..MAX_TIERS {
+            self.unused(real(tier as u64) != used, of_tier(tier), Removal::UnusedTier);
+        }
+    }
+
+    /// Keys that cannot matter at a point keep their values, of which only the first is tried.
+    const fn unused(&mut self, inactive: bool, keys: u128, removal: Removal) {
+        if inactive && !self.first & keys & !self.read != 0 {
+            self.removed |= 1 << removal as u8;
+        }
     }
 
     fn neutral(&mut self, inactive: bool, id: Id, value: f64, removal: Removal) {
         let written = self.written(id);
         self.put(id, if inactive { value } else { written });
-        if inactive && self.first & (1 << id as usize) == 0 {
+        if inactive && self.first & bit(id as usize) == 0 {
             self.remove(removal);
         }
     }

@@ -81,6 +81,12 @@ impl Key {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
+    /// Its name in tables, without the unit's suffix: its own, or else its path.
+    #[must_use]
+    pub fn column_name(&self) -> String {
+        self.column.map_or_else(|| self.path.trim_start_matches("cluster.").replace('.', "_"), str::to_owned)
+    }
+
     /// A value that could be written.
     #[must_use]
     pub fn example(&self) -> String {
@@ -276,6 +282,17 @@ pub const fn dim_slot(dim: usize, field: DimId) -> usize {
 #[must_use]
 pub const fn tier_slot(tier: usize, field: TierId) -> usize {
     TIERS_FROM + tier * TIER_KEYS.len() + field as usize
+}
+
+/// The first slot of the tier, or of the dimension, that a slot belongs to; of other slots the slot itself.
+#[must_use]
+pub const fn line_of(slot: usize) -> usize {
+    let (from, keys) = match slot {
+        DIMS_FROM..TIERS_FROM => (DIMS_FROM, DIM_KEYS.len()),
+        TIERS_FROM..NAMES_FROM => (TIERS_FROM, TIER_KEYS.len()),
+        _ => return slot,
+    };
+    slot - (slot - from) % keys
 }
 
 /// The key of a slot, if it is no name.

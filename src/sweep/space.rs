@@ -2,7 +2,7 @@
 
 use super::axis::{Alternative, Axis, product};
 use super::inputs::{Inputs, Removal};
-use super::key::{DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM, dim_slot};
+use super::key::{DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM, dim_slot, line_of};
 use super::rule::Rule;
 use super::scope::{Before, reads};
 use crate::system::MAX_DIMS;
@@ -26,6 +26,8 @@ pub struct Space {
     removal_levels: [usize; Removal::ALL.len()],
     /// The same for each filter.
     filter_levels: Vec<usize>,
+    /// The slots that filters and derived values read.
+    read: Vec<usize>,
 }
 
 /// What removes a combination.
@@ -56,7 +58,9 @@ impl Space {
             matters,
             removal_levels: [0; Removal::ALL.len()],
             filter_levels: Vec::new(),
+            read: Vec::new(),
         };
+        space.read = space.filters.iter().chain(&space.derived).flat_map(|rule| reads(rule, &space.derived)).collect();
         space.removal_levels = Removal::ALL.map(|removal| space.level(&Self::reads_of(removal)));
         space.filter_levels = space.filters.iter().map(|filter| space.level(&reads(filter, &space.derived))).collect();
         space
@@ -84,7 +88,7 @@ impl Space {
         let mut slots: Vec<usize> = removal.keys().iter().map(|&id| id as usize).collect();
         match removal {
             Removal::NetworkSize => slots.extend(shape_slots()),
-            Removal::OffloadWithoutTier => slots.extend(TIERS_FROM..NAMES_FROM),
+            Removal::OffloadWithoutTier | Removal::UnusedTier => slots.extend(TIERS_FROM..NAMES_FROM),
             _ => {}
         }
         slots
@@ -123,6 +127,8 @@ impl Space {
             ids(&[Id::Tp])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
             ids(&[Id::Dp, Id::Tp, Id::Ep, Id::Experts])
+        } else if is(Id::Order) {
+            ids(&[Id::Tp, Id::Pp, Id::Dp])
         } else if is(Id::GlobalBatch) {
             ids(&[Id::SeqLen])
         } else if is(Id::OffloadOptimizer) {
@@ -145,6 +151,8 @@ impl Space {
                 .chain([DIMS_FROM + EACH * DIM_KEYS.len() + field])
                 .filter(|&other| other != slot)
                 .collect()
+        } else if (TIERS_FROM..NAMES_FROM).contains(&slot) {
+            vec![line_of(slot)]
         } else {
             Vec::new()
         }
@@ -201,7 +209,6 @@ fn is_followed(slot: Slot) -> bool {
         Id::MicroBatch,
         Id::Recompute,
         Id::FlashAttention,
-        Id::Order,
         Id::Bf16,
         Id::Fp16,
         Id::Fp8,
@@ -251,6 +258,9 @@ impl<'a> Cursor<'a> {
             inputs: Inputs::new(&space.base),
             unchanged: None,
         };
+        for &slot in &space.read {
+            cursor.inputs.keep(slot);
+        }
         for level in 0..space.axes.len() {
             cursor.apply(level);
         }

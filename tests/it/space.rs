@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 use starsweep::run::{self, vocabulary};
+use starsweep::sweep::key::Id;
 use starsweep::sweep::point::{id, id_text};
 use starsweep::sweep::{Remover, Sweep, resolve};
 
@@ -222,6 +223,52 @@ plan: {pp: [1, 2], vpp: [1, 2, 4], tp: [1, 8], sequence_parallel: [false, true],
     let found = points(&sweep);
     // tp 1: pp 1 | pp 2 x vpp 3, sequence parallelism once: 4. tp 8: pp 1, both: 2; pp 2 makes 16 of 8.
     assert_eq!(found.len(), 6);
+}
+
+/// A dense model of 8 NPUs, with lines behind it.
+fn of_eight(lines: &str) -> String {
+    format!(
+        "model: GPT-3-13B\nseq_len: 2048\nglobal_batch: 64 seq\n\
+         cluster: {{npu: H100-SXM-80GB, npus: 8, network: {{a: {{block: switch, size: 8, bandwidth: 450 GB/s}}}}}}\n{lines}\n"
+    )
+}
+
+#[test]
+fn the_order_of_one_degree_is_not_multiplied() {
+    let found = points(&sweep(&of_eight("plan: {tp: [1, 4, 8], dp: rest, order: all}")));
+    // tp 1 and tp 8 leave one degree above 1; tp 4 has dp 2 beside it, and six orders.
+    assert_eq!(found.len(), 1 + 6 + 1);
+    let fixed = points(&sweep(&of_eight("plan: {tp: 8, order: pp-dp-tp}")));
+    assert_eq!(fixed[0].key(Id::Order), 0.0, "an order that does not matter is the default");
+}
+
+#[test]
+fn a_tier_that_holds_nothing_is_not_multiplied_but_for_its_price() {
+    let count = |pool: &str, rest: &str| {
+        let memory = format!("memory: {{pool: {{bandwidth: 64 GB/s, {pool}}}}}\n");
+        points(&sweep(&of_eight(&format!("{memory}plan: {{zero: 1, offload_optimizer: [none, pool]}}\n{rest}")))).len()
+    };
+    assert_eq!(count("capacity: [1 TB, 2 TB, 4 TB], shared_by: [1, 8]", ""), 1 + 6);
+    assert_eq!(count("capacity: 1 TB, latency: [1 us, 2 us]", ""), 1 + 2);
+    assert_eq!(count("capacity: 1 TB, price: [1 k$, 2 k$]", ""), 2 + 2);
+    // A rule that reads a key makes it matter.
+    assert_eq!(count("capacity: [1 TB, 2 TB]", "where: {large: pool.capacity >= 2 TB}"), 2);
+}
+
+#[test]
+fn offload_without_any_tier_is_tried_once_whatever_is_written_first() {
+    for order in ["[none, pool]", "[pool, none]"] {
+        let memory =
+            "define: {bare: {pool: none}, rich: {pool: {capacity: 1 TB, bandwidth: 64 GB/s}}}\nmemory: [bare, rich]";
+        let found = points(&sweep(&of_eight(&format!("{memory}\nplan: {{zero: 1, offload_optimizer: {order}}}"))));
+        assert_eq!(found.len(), 1 + 2, "{order}");
+    }
+}
+
+#[test]
+fn what_experts_are_like_is_not_multiplied_without_experts() {
+    let found = points(&sweep(&of_eight("model.experts: [0, 8]\nmodel.topk: [1, 2]\nmodel.moe_ffn: [1024, 2048]")));
+    assert_eq!(found.len(), 1 + 4);
 }
 
 #[test]
