@@ -112,11 +112,33 @@ def dictionary(page: Path) -> dict[str, str]:
     return units
 
 
+def coined(text: str) -> set[str]:
+    """The names that a text of YAML gives to things."""
+    return set(re.findall(r"([\w-]+)[\"']?\s*:", text))
+
+
+def own_columns(sweep: str) -> set[str]:
+    """The columns that a sweep adds, without their unit: derived values and zips."""
+    sections = re.findall(r"^(?:derive|zip):(.*\n(?:[ \t].*\n|\n)*)", sweep, flags=re.MULTILINE)
+    return set().union(*map(coined, sections))
+
+
+def general_names(column: str, names: set[str]) -> list[str]:
+    """A column as the dictionary may have it: `dim3_size` is `dim0_size`, `pool_latency_s` of a tier is `tier_latency_s`."""
+    of_tier = [f"tier_{column.removeprefix(f'{name}_')}" for name in names if column.startswith(f"{name}_")]
+    return [column, re.sub(r"^dim\d+_", "dimK_", column), re.sub(r"^dim\d+_", "dim0_", column), *of_tier]
+
+
 def check_names(folder: Path, schema: pa.Schema, units: dict[str, str]) -> None:
-    """Each column is in the dictionary; a fraction without a unit in its name is a ratio there."""
+    """Each column is in the dictionary or the sweep's own; a fraction without a unit in its name is a ratio there."""
+    file = folder / "sweep.yaml"
+    expect(file.is_file(), f"{file}: no such file")
+    sweep = file.read_text(encoding="utf-8")
+    names, own = coined(sweep), own_columns(sweep)
     for field in schema:
-        general = [field.name, re.sub(r"^dim\d+_", "dimK_", field.name), re.sub(r"^dim\d+_", "dim0_", field.name)]
-        row = next((name for name in general if name in units), None)
+        if any(field.name == name or field.name.startswith(f"{name}_") for name in own):
+            continue
+        row = next((name for name in general_names(field.name, names) if name in units), None)
         expect(row is not None, f"{folder}: column `{field.name}` has no row in the dictionary, results/README.md")
         if pa.types.is_floating(field.type) and not field.name.endswith(UNIT_SUFFIXES):
             expect(

@@ -6,7 +6,7 @@ use super::layout::{fixed_columns, metric_column};
 use crate::column::{Column, Dtype};
 use crate::results::MetricPart;
 use crate::sweep::column::{Contents, input_columns};
-use crate::sweep::key::{KEYS, NAMES_FROM, ZIPS_FROM};
+use crate::sweep::key::{KEYS, ZIPS_FROM};
 use crate::units::Unit;
 use crate::workload::Reason;
 
@@ -43,12 +43,13 @@ pub fn dictionary() -> String {
     }
     let _ = writeln!(
         text,
-        "\n## Inputs\n\nOf a key that has no column of its own, one appears if the key is an axis. Each zip adds a text column with its name.\n\n{head}"
+        "\n## Inputs\n\nOf a key that has no column of its own, one appears if the key is an axis. Each zip adds a text column with its name. `dim0_...` stands for every dimension, innermost first, `tier_...` for every tier beyond the local memory, by its name.\n\n{head}"
     );
     let every: Vec<usize> = (0..KEYS.len()).collect();
-    let named: Vec<usize> = (NAMES_FROM..ZIPS_FROM).collect();
+    let set: Vec<usize> = (0..ZIPS_FROM).collect();
+    let tiers = ["tier".to_owned()];
     for is_collective in [false, true] {
-        let contents = Contents { is_collective, dims: 1, zips: &[], swept: &every, named: &named };
+        let contents = Contents { is_collective, dims: 1, zips: &[], tiers: &tiers, swept: &every, set: &set };
         for input in input_columns(&contents) {
             push(&mut text, &input.column);
         }

@@ -1,7 +1,10 @@
 //! The input columns of the table: what was written, and what holds because nothing was.
 
 use super::inputs::Inputs;
-use super::key::{self, DIM_KEYS, DIM_NAMES_FROM, DimId, Id, KEYS, NAMES_FROM, ZIPS_FROM, dim_slot};
+use super::key::{
+    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS, TIERS_FROM,
+    ZIPS_FROM, dim_slot,
+};
 pub use crate::column::{Column, Dtype, with_suffix};
 use crate::units::Unit;
 
@@ -38,10 +41,12 @@ pub struct Contents<'a> {
     pub dims: usize,
     /// The zips.
     pub zips: &'a [String],
+    /// The tiers beyond the local memory, by name.
+    pub tiers: &'a [String],
     /// Slots that are axes of their own.
     pub swept: &'a [usize],
-    /// Slots of names that are in use.
-    pub named: &'a [usize],
+    /// Slots that have a value somewhere.
+    pub set: &'a [usize],
 }
 
 /// The input columns of a sweep, in their order.
@@ -55,7 +60,7 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         let slot = NAMES_FROM + k;
         let always =
             matches!(name, "npu" | "network") || (!contents.is_collective && matches!(name, "model" | "precision"));
-        if always || contents.named.contains(&slot) {
+        if always || contents.set.contains(&slot) {
             columns.push(text(name.to_owned(), meaning, From::Name(slot)));
         }
     }
@@ -63,12 +68,9 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         let of_training = key.path.starts_with("plan.") || matches!(key.path, "seq_len" | "global_batch");
         let of_collective = key.path.starts_with("workload.");
         let applies = if contents.is_collective { !of_training } else { !of_collective };
-        let name = match key.column {
-            Some(name) if applies => name.to_owned(),
-            _ if contents.swept.contains(&slot) => key.path.trim_start_matches("cluster.").replace('.', "_"),
-            _ => continue,
-        };
-        columns.push(of_key(with_suffix(&name, key.unit()), slot, key));
+        if (key.column.is_some() && applies) || contents.swept.contains(&slot) {
+            columns.push(of_key(with_suffix(&key.column_name(), key.unit()), slot, key));
+        }
     }
     columns.push(text(
         "network_shape".into(),
@@ -78,15 +80,29 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
     for dim in 0..contents.dims {
         let name = format!("dim{dim}_name");
         columns.push(text(name, "the name of the dimension", From::Name(DIM_NAMES_FROM + dim)));
-        for (field, key) in DIM_KEYS.iter().enumerate() {
-            let slot = key::DIMS_FROM + dim * DIM_KEYS.len() + field;
-            let is_price = key.column.is_none();
-            if !is_price || contents.swept.contains(&slot) {
-                columns.push(of_key(format!("dim{dim}_{}", with_suffix(key.path, key.unit())), slot, key));
-            }
-        }
+        let [own, each] = [dim, EACH].map(|dim| DIMS_FROM + dim * DIM_KEYS.len());
+        columns.extend(of_line(&format!("dim{dim}"), DIM_KEYS, own, each, contents));
+    }
+    for (k, tier) in contents.tiers.iter().enumerate() {
+        let from = TIERS_FROM + k * TIER_KEYS.len();
+        columns.extend(of_line(tier, TIER_KEYS, from, from, contents));
     }
     columns
+}
+
+/// The columns of a dimension or a tier: its keys, those without a default only where they are set, here or in `each`.
+fn of_line(
+    name: &str,
+    keys: &'static [Key],
+    from: usize,
+    each: usize,
+    contents: &Contents<'_>,
+) -> impl Iterator<Item = InputColumn> {
+    let sets = |slot: usize| contents.set.contains(&slot);
+    keys.iter()
+        .enumerate()
+        .filter(move |(k, key)| key.default != Default::Absent || sets(from + k) || sets(each + k))
+        .map(move |(k, key)| of_key(format!("{name}_{}", with_suffix(key.path, key.unit())), from + k, key))
 }
 
 /// The sections whose alternatives have names, in the order of their slots, with what the name means.
@@ -107,7 +123,7 @@ fn text(name: String, meaning: &str, from: From) -> InputColumn {
     InputColumn { column, from }
 }
 
-fn of_key(name: String, slot: usize, key: &'static key::Key) -> InputColumn {
+fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
     let is_zero = key.path == KEYS[Id::Zero as usize].path;
     let (dtype, from) = match key.kind {
         key::Kind::Choice(_) if is_zero => (Dtype::Count, From::Number(slot)),

@@ -444,24 +444,26 @@ impl Resolver<'_> {
         dims: &[(String, Option<usize>, usize)],
     ) -> Vec<super::InputColumn> {
         let mut swept = Vec::new();
-        let mut named: Vec<usize> =
-            frame.settings.iter().map(|setting| setting.0 as usize).filter(|&slot| slot >= NAMES_FROM).collect();
+        let mut set: Vec<usize> = frame.settings.iter().map(|setting| setting.0 as usize).collect();
         for axis in &frame.axes {
             axis.visit(&mut |axis, alternative| {
                 if axis.touched.len() == 1 && axis.len > 1 {
                     swept.push(axis.touched[0] as usize);
                 }
-                named.extend(
-                    alternative.settings.iter().map(|setting| setting.slot as usize).filter(|&slot| slot >= NAMES_FROM),
-                );
+                set.extend(alternative.settings.iter().map(|setting| setting.slot as usize));
             });
+        }
+        for slots in [&mut swept, &mut set] {
+            slots.sort_unstable();
+            slots.dedup();
         }
         input_columns(&Contents {
             is_collective,
             dims: dim_count(dims),
             zips: &self.zips,
+            tiers: &self.walker.tiers,
             swept: &swept,
-            named: &named,
+            set: &set,
         })
     }
 

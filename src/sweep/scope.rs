@@ -71,7 +71,8 @@ impl Names<'_> {
         let exact = KEYS.iter().position(|key| key.path == name);
         let column = || {
             KEYS.iter().position(|key| {
-                key.column.is_some_and(|column| column == name || with_suffix(column, key.unit()) == name)
+                let column = key.column_name();
+                column == name || with_suffix(&column, key.unit()) == name
             })
         };
         let ends = || {
@@ -128,16 +129,16 @@ impl Scope for Names<'_> {
             let kind = if found.is_text { Kind::Text } else { Kind::Number(found.unit) };
             return Some((narrow((METRICS_FROM + k) as u64), kind));
         }
-        let (head, rest) = name.split_once('.').or_else(|| {
-            // `dim0_bandwidth` of a table is `dim0.bandwidth`.
-            name.starts_with("dim").then(|| name.split_once('_')).flatten()
-        })?;
-        if let Some(dim) = self.dimension(head) {
+        // `dim0_bandwidth` of a table is `dim0.bandwidth`, and `pool_capacity` is `pool.capacity`.
+        let in_dim = || name.starts_with("dim").then(|| name.split_once('_')).flatten();
+        if let Some((head, rest)) = name.split_once('.').or_else(in_dim)
+            && let Some(dim) = self.dimension(head)
+        {
             let k = field(DIM_KEYS, rest)?;
             return Some((narrow((key::DIMS_FROM + dim * DIM_KEYS.len() + k) as u64), kind_of(&DIM_KEYS[k])));
         }
-        let tier = self.tiers.iter().position(|tier| tier == head)?;
-        let k = field(TIER_KEYS, rest)?;
+        let of_tier = |tier: &String| field(TIER_KEYS, name.strip_prefix(tier.as_str())?.strip_prefix(['.', '_'])?);
+        let (tier, k) = self.tiers.iter().enumerate().find_map(|(tier, word)| Some((tier, of_tier(word)?)))?;
         Some((narrow((key::TIERS_FROM + tier * TIER_KEYS.len() + k) as u64), kind_of(&TIER_KEYS[k])))
     }
 

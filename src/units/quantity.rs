@@ -76,6 +76,12 @@ impl Unit {
             ("seq", "seq"),
             ("tok", "tok"),
         ];
+        // What is paid for a rate is `usd_per_bytes_per_s`, and not `s_usd_per_byte`.
+        let rate = (1..7).find(|&k| self.powers[0] == 1 && self.powers[k] == -1);
+        if let Some(k) = rate.filter(|_| self.powers[1..].iter().any(|&power| power > 0)) {
+            let paid = Self { powers: std::array::from_fn(|j| if j == 0 || j == k { 0 } else { self.powers[j] }) };
+            return format!("{}_per_{}_per_s", paid.suffix(), NAMES[k].0);
+        }
         let mut suffix = String::new();
         for (over, k) in (0..7).map(|k| (false, k)).chain((0..7).map(|k| (true, k))) {
             let power = if over { self.powers[k].saturating_neg() } else { self.powers[k] };
@@ -373,7 +379,8 @@ mod tests {
     fn suffixes_follow_the_unit() {
         assert_eq!(Unit::BANDWIDTH.suffix(), "_bytes_per_s");
         assert_eq!(Unit::NONE.suffix(), "");
-        assert_eq!(Unit::DOLLAR_PER_BANDWIDTH.suffix(), "_s_usd_per_byte");
+        assert_eq!(Unit::DOLLAR_PER_BANDWIDTH.suffix(), "_usd_per_bytes_per_s");
+        assert_eq!(Unit::SECOND.over(Unit::BYTE).suffix(), "_s_per_byte");
         assert_eq!(Unit::TOKEN_RATE.suffix(), "_tok_per_s");
     }
 

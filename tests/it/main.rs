@@ -1,6 +1,7 @@
 //! One binary, one file per question: see `tests/README.md`.
 
 mod cli;
+mod columns;
 mod diagnostics;
 mod docs;
 mod laws;
