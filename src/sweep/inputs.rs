@@ -280,7 +280,9 @@ impl Inputs {
         like(self, Id::Capacity, self.written(Id::Hbm));
         like(self, Id::LocalBandwidth, self.written(Id::HbmBandwidth));
         like(self, Id::KvHeads, self.written(Id::Heads));
-        like(self, Id::HeadDim, (self.written(Id::Hidden) / self.written(Id::Heads)).floor());
+        // A width of 0 says that there is none.
+        let width = self.written(Id::Hidden) / self.written(Id::Heads);
+        like(self, Id::HeadDim, if width.fract() > 0.0 { 0.0 } else { width });
         like(self, Id::MoeFfn, self.written(Id::Ffn));
     }
 

@@ -22,6 +22,7 @@ mod required;
 pub mod resolve;
 pub mod rule;
 pub mod scope;
+mod shape;
 pub mod space;
 mod subject;
 pub mod tree;

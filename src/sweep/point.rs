@@ -56,7 +56,8 @@ pub fn job(inputs: &Inputs) -> Job {
     })
 }
 
-fn model(inputs: &Inputs) -> Transformer {
+/// The model of a point.
+pub(super) fn model(inputs: &Inputs) -> Transformer {
     Transformer {
         layers: count(inputs, Id::Layers),
         hidden: count(inputs, Id::Hidden),

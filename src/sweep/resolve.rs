@@ -181,6 +181,7 @@ impl Resolver<'_> {
         axis::order(&mut frame.axes);
         self.required(&frame, lines, is_collective);
         self.plan_without_training(lines, is_collective);
+        self.possible_model(&frame, lines, &base);
         let points = axis::product(&frame.axes);
         if points > MAX_POINTS {
             self.complain(

@@ -1,4 +1,4 @@
-//! `check`: can a point exist? Arithmetic on shapes and degrees alone: divisibility first, then capacity.
+//! `check`: can a point exist? Arithmetic on shapes and degrees alone: the model, divisibility, then capacity.
 
 use super::footprint::Footprint;
 use super::infeasible::{Infeasible, Reason};
@@ -19,6 +19,7 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
     if system.npu.peak.get() <= 0.0 {
         return Err(Infeasible::new(Reason::NoRate, 0.0, 0.0));
     }
+    training.model.check()?;
     for strategy in Strategy::ALL {
         strategy.part().check(training)?;
     }

@@ -5,6 +5,14 @@ use super::footprint::Footprint;
 /// Why a point cannot exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
+    /// The model's heads do not divide its width, and the width of a head is not given.
+    WidthPerHead,
+    /// The model's key and value heads do not divide its query heads.
+    HeadsPerKvHead,
+    /// The model sends a token to more experts than it has.
+    ExpertsPerToken,
+    /// The model has experts and no layer that uses them.
+    LayersWithExperts,
     /// Tensor parallelism does not divide the attention heads.
     HeadsPerTensor,
     /// Tensor parallelism does not divide the width of the MLP.
@@ -37,8 +45,12 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::NoRate,
+        Self::WidthPerHead,
+        Self::HeadsPerKvHead,
+        Self::ExpertsPerToken,
+        Self::LayersWithExperts,
         Self::HeadsPerTensor,
         Self::MlpPerTensor,
         Self::SequencePerTensor,
@@ -58,6 +70,10 @@ impl Reason {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::WidthPerHead => "hidden % heads",
+            Self::HeadsPerKvHead => "heads % kv_heads",
+            Self::ExpertsPerToken => "topk > experts",
+            Self::LayersWithExperts => "no layer with experts",
             Self::HeadsPerTensor => "heads % tp",
             Self::MlpPerTensor => "ffn % tp",
             Self::SequencePerTensor => "seq_len % tp",
@@ -79,6 +95,10 @@ impl Reason {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
+            Self::WidthPerHead => "the heads do not divide the width of a token's vector, and no `head_dim` is given",
+            Self::HeadsPerKvHead => "the key and value heads do not divide the query heads",
+            Self::ExpertsPerToken => "a token is sent to more experts than there are",
+            Self::LayersWithExperts => "the first layer with experts would come behind the last layer",
             Self::HeadsPerTensor => "tensor parallelism does not divide the attention heads",
             Self::MlpPerTensor => "tensor parallelism does not divide the width of the MLP",
             Self::SequencePerTensor => "sequence parallelism does not divide the sequence",
@@ -100,6 +120,10 @@ impl Reason {
     #[must_use]
     pub const fn levers(self) -> &'static [&'static str] {
         match self {
+            Self::WidthPerHead => &["heads", "hidden", "head_dim"],
+            Self::HeadsPerKvHead => &["kv_heads", "heads"],
+            Self::ExpertsPerToken => &["topk", "experts"],
+            Self::LayersWithExperts => &["dense_layers", "moe_every", "layers"],
             Self::HeadsPerTensor | Self::MlpPerTensor => &["tp"],
             Self::SequencePerTensor => &["tp", "sequence_parallel"],
             Self::ExpertsNeedSequenceParallel => &["sequence_parallel", "tp"],

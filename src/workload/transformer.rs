@@ -1,5 +1,6 @@
 //! The model: a transformer's shape, and what follows from it: parameters and arithmetic.
 
+use super::infeasible::{Infeasible, Reason};
 use crate::units::real;
 
 /// The two linear layers of an MLP, or three.
@@ -69,6 +70,24 @@ pub struct Transformer {
 }
 
 impl Transformer {
+    /// Whether there can be such a model.
+    ///
+    /// # Errors
+    /// The first rule of its shape that does not hold.
+    pub fn check(&self) -> Result<(), Infeasible> {
+        let rule = |holds, reason, demand, bound| {
+            if holds { Ok(()) } else { Err(Infeasible::new(reason, real(demand), real(bound))) }
+        };
+        rule(self.head_dim > 0, Reason::WidthPerHead, self.hidden, self.heads)?;
+        rule(self.heads.is_multiple_of(self.kv_heads), Reason::HeadsPerKvHead, self.heads, self.kv_heads)?;
+        if self.experts == 0 {
+            return Ok(());
+        }
+        rule(self.topk <= self.experts, Reason::ExpertsPerToken, self.topk, self.experts)?;
+        let first = (self.dense_layers / self.moe_every + 1) * self.moe_every;
+        rule(first <= self.layers, Reason::LayersWithExperts, first, self.layers)
+    }
+
     /// Weights of attention, one layer.
     ///
     /// ```text
@@ -218,6 +237,21 @@ pub(crate) mod tests {
         let all_pairs = 72.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h));
         let causal = all_pairs - 72.0 * l * h * h * s / (12.0 * h);
         assert!((GPT3.flops_per_token(2048) / causal - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn shapes_that_contradict_themselves_are_refused() {
+        let refused =
+            |model: Transformer| model.check().err().map(|refused| (refused.reason, refused.demand, refused.bound));
+        let moe = Transformer { experts: 8, topk: 2, ..GPT3 };
+        assert_eq!(refused(GPT3), None);
+        assert_eq!(refused(moe), None);
+        assert_eq!(refused(Transformer { kv_heads: 7, ..GPT3 }), Some((Reason::HeadsPerKvHead, 96.0, 7.0)));
+        assert_eq!(refused(Transformer { head_dim: 0, ..GPT3 }), Some((Reason::WidthPerHead, 12288.0, 96.0)));
+        assert_eq!(refused(Transformer { topk: 9, ..moe }), Some((Reason::ExpertsPerToken, 9.0, 8.0)));
+        assert_eq!(refused(Transformer { dense_layers: 95, ..moe }), None);
+        assert_eq!(refused(Transformer { dense_layers: 96, ..moe }), Some((Reason::LayersWithExperts, 97.0, 96.0)));
+        assert_eq!(refused(Transformer { moe_every: 97, ..moe }), Some((Reason::LayersWithExperts, 97.0, 96.0)));
     }
 
     #[test]

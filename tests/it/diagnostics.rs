@@ -100,6 +100,10 @@ mistakes! {
     braces_that_do_not_close_are_no_yaml: "model: {[";
     an_empty_file_is_no_sweep: "";
     a_list_is_no_sweep: "- model: GPT-3-175B\n";
+    a_model_has_heads_for_its_kv_heads: instead("GPT-3-175B", "{preset: Llama-3-8B, kv_heads: 7}");
+    a_model_has_the_experts_that_a_token_is_sent_to: instead("GPT-3-175B", "{preset: Mixtral-8x7B, topk: 9}");
+    a_model_has_a_width_for_its_heads: instead("GPT-3-175B", "{layers: 4, hidden: 1024, heads: 15, ffn: 4096, mlp: gelu, vocab: 32000}");
+    a_model_with_experts_has_layers_for_them: instead("GPT-3-175B", "{preset: Mixtral-8x7B, dense_layers: 32}");
     a_missing_model_is_named: instead("model: GPT-3-175B\n", "");
     a_missing_sequence_is_named: instead("seq_len: 2048\n", "");
     a_missing_batch_is_named: instead("global_batch: 1536 seq\n", "");

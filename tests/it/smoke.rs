@@ -1,6 +1,7 @@
 //! Does every file in `sweeps/` load, and do its first points run? Does every part appear somewhere?
 
 use starsweep::run::vocabulary;
+use starsweep::sweep::preset::kinds;
 use starsweep::sweep::resolve;
 
 use crate::support::{evaluate, read, root};
@@ -28,6 +29,19 @@ fn every_sweep_loads_and_its_first_points_run() {
         }
     }
     assert!(files >= 2);
+}
+
+#[test]
+fn every_model_of_ours_can_exist() {
+    let models = kinds().iter().find(|kind| kind.name == "model").expect("models");
+    for model in &models.presets {
+        let file = format!(
+            "model: {}\nseq_len: 2048\nglobal_batch: 8 seq\nprecision: bf16\n\
+             cluster: {{npu: H100-SXM-80GB, network: {{a: {{block: switch, size: 1, bandwidth: 1 GB/s}}}}}}\n",
+            model.key
+        );
+        resolve(&file, &[], &vocabulary()).unwrap_or_else(|errors| panic!("{}: {errors:#?}", model.key));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use starsweep::sweep::{Remover, Sweep, resolve};
 
 use starsweep::units::{real, whole};
 
-use crate::support::{points, read, sweep};
+use crate::support::{evaluate, points, read, sweep};
 
 const RICH: &str = "
 define:
@@ -269,6 +269,16 @@ fn offload_without_any_tier_is_tried_once_whatever_is_written_first() {
 fn what_experts_are_like_is_not_multiplied_without_experts() {
     let found = points(&sweep(&of_eight("model.experts: [0, 8]\nmodel.topk: [1, 2]\nmodel.moe_ffn: [1024, 2048]")));
     assert_eq!(found.len(), 1 + 4);
+}
+
+#[test]
+fn a_model_that_an_axis_makes_impossible_is_infeasible_with_its_reason() {
+    let reasons = |lines: &str| -> Vec<Option<&str>> {
+        let found = points(&sweep(&of_eight(lines)));
+        found.iter().map(|inputs| evaluate(inputs).2.err().map(|refused| refused.reason.name())).collect()
+    };
+    assert_eq!(reasons("model.kv_heads: [8, 7]\nplan: {tp: 8}"), [None, Some("heads % kv_heads")]);
+    assert_eq!(reasons("model.experts: 8\nmodel.topk: [2, 9]\nplan: {tp: 8, ep: 8}")[1], Some("topk > experts"));
 }
 
 #[test]
