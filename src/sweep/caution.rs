@@ -1,16 +1,21 @@
-//! What is worth knowing before a sweep runs: names used nowhere, alternatives that are the same, defaults in force.
+//! What is worth knowing before a sweep runs: names used nowhere, equal alternatives, missing values, defaults in force.
 
 use super::Space;
-use super::axis::{Alternative, Setting};
+use super::axis::{Alternative, Axis, Setting};
 use super::diagnostic::Diagnostic;
-use super::key::{self, Default, KEYS, NAMES_FROM, Slot};
+use super::key::{
+    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIERS_FROM,
+};
 use super::resolve::{Resolver, defaults};
+use super::rule::Rule;
 use super::tree::Entry;
+use super::walk::surely_sets;
+use crate::system::MAX_DIMS;
 use crate::units::{human, index, narrow, plain, whole};
 
 impl Resolver<'_> {
     /// What is worth knowing.
-    pub(super) fn cautions(&self, space: &Space, defined: &[Entry]) -> Vec<Diagnostic> {
+    pub(super) fn cautions(&self, space: &Space, require: &[Rule], defined: &[Entry]) -> Vec<Diagnostic> {
         let mut cautions = Vec::new();
         for entry in defined {
             if !self.walker.used_define.contains(&entry.key) {
@@ -41,7 +46,95 @@ impl Resolver<'_> {
                 }
             }
         }
+        for (section, rules) in [("where", &space.filters[..]), ("derive", &space.derived), ("require", require)] {
+            for rule in rules {
+                cautions.extend(self.missing(space, &format!("{section}.{}", rule.name), rule));
+            }
+        }
         cautions
+    }
+
+    /// Values that an expression reads and that nobody gives: they count as 0, which is seldom what is meant of a price.
+    fn missing(&self, space: &Space, expression: &str, rule: &Rule) -> Vec<Diagnostic> {
+        let in_dims = rule.expression.dim_slots().flat_map(|field| {
+            let of = move |dim: usize| DIMS_FROM + dim * DIM_KEYS.len() + field as usize;
+            (0..MAX_DIMS).map(of)
+        });
+        let slots = rule.expression.slots().map(|slot| slot as usize).chain(in_dims);
+        let mut found: Vec<(&Key, usize, Vec<String>)> = Vec::new();
+        for slot in slots {
+            let Some(key) = key::key_of(slot) else { continue };
+            let Some(mut names) = self.without(space, slot, key) else { continue };
+            match found.iter_mut().find(|known| std::ptr::eq(known.0, key)) {
+                Some(known) => known.2.append(&mut names),
+                None => found.push((key, slot, names)),
+            }
+        }
+        let caution = |(key, slot, mut names): (&Key, usize, Vec<String>)| {
+            names.sort_unstable();
+            names.dedup();
+            let whose = if names.is_empty() { String::new() } else { format!(" for {}", names.join(", ")) };
+            let place = match slot {
+                DIMS_FROM..TIERS_FROM => "the line of the network".to_owned(),
+                TIERS_FROM..NAMES_FROM => "the tier".to_owned(),
+                _ => key.path.rsplit_once('.').map_or_else(|| "the file".to_owned(), |path| format!("`{}`", path.0)),
+            };
+            let zero =
+                if matches!(key.kind, key::Kind::Quantity { strict: false, .. }) { ", 0 if that is meant" } else { "" };
+            Diagnostic::caution(format!("no `{}`{whose}: it counts as 0 in `{expression}`", key.path))
+                .at(rule.place)
+                .help(format!("write `{}: {}` in {place}{zero}", key.name(), key.example()))
+        };
+        found.into_iter().map(caution).collect()
+    }
+
+    /// Who has no value for a key that has no default: names of NPUs, dimensions, tiers, as far as they have one. None if
+    /// there is a value wherever there is something to have it.
+    fn without(&self, space: &Space, slot: usize, key: &Key) -> Option<Vec<String>> {
+        if !matches!(key.default, Default::Absent | Default::Required) {
+            return None;
+        }
+        let is_dim = (DIMS_FROM..TIERS_FROM).contains(&slot);
+        let each = if is_dim { slot - key::line_of(slot) + DIMS_FROM + key::EACH * DIM_KEYS.len() } else { slot };
+        let gives = |set: usize| set == slot || set == each;
+        let owner = match slot {
+            DIMS_FROM..TIERS_FROM => Some(DIM_NAMES_FROM + (slot - DIMS_FROM) / DIM_KEYS.len()),
+            TIERS_FROM..NAMES_FROM => Some(key::line_of(slot)),
+            _ => key
+                .path
+                .rsplit('.')
+                .nth(1)
+                .and_then(|section| NAMED.iter().position(|name| *name == section))
+                .map(|k| NAMES_FROM + k),
+        };
+        let everywhere = |axis: &Axis| [slot, each].iter().any(|&slot| surely_sets(axis, slot));
+        if [slot, each].iter().any(|&slot| !space.base[slot].is_nan()) || space.axes.iter().any(everywhere) {
+            return None;
+        }
+        let label = |value: f64| match slot {
+            TIERS_FROM..NAMES_FROM => self.walker.tiers.get((slot - TIERS_FROM) / TIER_KEYS.len()).cloned(),
+            _ => self.walker.names.get(index(whole(value))).cloned(),
+        };
+        let mut owners = Vec::new();
+        let mut given = false;
+        if let Some(owner) = owner.filter(|&owner| !space.base[owner].is_nan()) {
+            owners.extend(label(space.base[owner]));
+        }
+        for axis in &space.axes {
+            axis.visit(&mut |_, alternative| {
+                let mut sets = false;
+                let mut own = None;
+                for setting in &alternative.settings {
+                    sets |= gives(setting.slot as usize);
+                    own = own.or((Some(setting.slot as usize) == owner).then_some(setting.value));
+                }
+                sets |= alternative.axes.iter().any(|axis| axis.touched.iter().any(|&slot| gives(slot as usize)));
+                given |= sets;
+                owners.extend(own.filter(|_| !sets).and_then(label));
+            });
+        }
+        // A dimension that no network has lacks nothing; what is given wherever it has an owner is not missing.
+        (!owners.is_empty() || !(given || is_dim)).then_some(owners)
     }
 }
 

@@ -207,7 +207,7 @@ impl Resolver<'_> {
             return Err(found);
         }
         let space = Space::new(frame.axes, base, filters, derived);
-        let cautions = self.cautions(&space, &defined);
+        let cautions = self.cautions(&space, &require, &defined);
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
         Ok(Sweep {
             name: lines.iter().find(|line| line.0 == "name").and_then(|line| line.2[0].scalar()),

@@ -34,7 +34,7 @@ impl Frame {
 }
 
 /// Whether every alternative of an axis gives a slot a value.
-fn surely_sets(axis: &Axis, slot: usize) -> bool {
+pub(super) fn surely_sets(axis: &Axis, slot: usize) -> bool {
     let sets = |alternative: &Alternative| {
         alternative.settings.iter().any(|setting| setting.slot as usize == slot)
             || alternative.axes.iter().any(|inner| surely_sets(inner, slot))

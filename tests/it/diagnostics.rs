@@ -313,6 +313,40 @@ fn mutate(text: &str, random: &mut Random) -> String {
     lines.join("\n")
 }
 
+/// What is said of a sweep before it runs, without what to do.
+fn cautions(yaml: &str) -> Vec<String> {
+    let sweep = resolve(yaml, &[], &vocabulary()).unwrap_or_else(|errors| panic!("{errors:#?}"));
+    sweep.cautions.into_iter().map(|caution| caution.message).collect()
+}
+
+#[test]
+fn a_price_that_nobody_gives_is_worth_a_caution() {
+    let capex = "derive: {capex: npus * (npu.price + pool.price + sum(dim.price * dim.bandwidth))}";
+    let said = cautions(&with(&format!("memory: {{pool: {{capacity: 1 TB, bandwidth: 64 GB/s}}}}\n{capex}")));
+    assert_eq!(
+        said,
+        [
+            "no `cluster.npu.price` for H100-SXM-80GB: it counts as 0 in `derive.capex`",
+            "no `price` for pool: it counts as 0 in `derive.capex`",
+            "no `price` for leaf, nvlink: it counts as 0 in `derive.capex`",
+        ]
+    );
+    let price = "cluster.npu.price: 30 k$\neach_dimension: {price: 60 $/(GB/s)}\n";
+    let pool = "memory: {pool: {capacity: 1 TB, bandwidth: 64 GB/s, price: 2 k$}}\n";
+    assert_eq!(cautions(&with(&format!("{price}{pool}{capex}"))), [""; 0]);
+}
+
+#[test]
+fn a_price_that_only_some_alternatives_have_is_worth_a_caution() {
+    let one = "{preset: H100-SXM-80GB, price: 30 k$}";
+    let npus = instead("H100-SXM-80GB", &format!("[{one}, A100-SXM-80GB]"));
+    let said = cautions(&format!("{npus}require: {{cheap: npus * npu.price <= 3 M$}}\n"));
+    assert_eq!(said, ["no `cluster.npu.price` for A100-SXM-80GB: it counts as 0 in `require.cheap`"]);
+    // A memory without the tier has nothing to pay for.
+    let tier = "define: {bare: {pool: none}, rich: {pool: {capacity: 1 TB, bandwidth: 64 GB/s, price: 2 k$}}}\nmemory: [bare, rich]";
+    assert_eq!(cautions(&with(&format!("{tier}\nderive: {{pools: npus * pool.price}}"))), [""; 0]);
+}
+
 #[test]
 fn mutated_sweeps_never_panic() {
     let seconds = std::env::var("STARSWEEP_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
