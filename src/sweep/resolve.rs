@@ -196,6 +196,7 @@ impl Resolver<'_> {
         let require = self.rules(lines, "require", &labels, &dims, &derived, &self.vocabulary.metrics.clone());
         let filters = self.rules(lines, "where", &labels, &dims, &derived, no_metrics);
         let columns = self.columns(&frame, is_collective, &dims);
+        self.no_name_of_two_columns(lines, &columns);
         let derived_columns = rule::columns(&derived);
         self.no_column_twice(&derived, &labels, &dims);
         let decide = self.decide(lines, &frame, &columns, &derived_columns, &labels, &dims, &derived, is_collective);
@@ -389,6 +390,31 @@ impl Resolver<'_> {
             }
         }
         found
+    }
+
+    /// Zips and tiers name columns: none may be called as another column.
+    fn no_name_of_two_columns(&mut self, lines: &[Line], columns: &[super::InputColumn]) {
+        let names: Vec<&str> = columns.iter().map(|column| column.column.name.as_str()).collect();
+        let metrics = self.vocabulary.metrics.iter().map(|metric| metric.column.as_str());
+        let taken: Vec<&str> = self.vocabulary.taken.iter().map(String::as_str).chain(metrics).collect();
+        let owner = |column: &str| {
+            let zip = self.zips.iter().find(|zip| *zip == column);
+            let tier = self.walker.tiers.iter().find(|tier| column.starts_with(&format!("{tier}_")));
+            zip.map(|zip| ("zip", zip)).or(tier.map(|tier| ("memory", tier)))
+        };
+        let twice = names.iter().enumerate().filter(|(k, name)| names[..*k].contains(name) || taken.contains(name));
+        let owned: Vec<_> = twice.filter_map(|(_, column)| Some((*column, owner(column)?))).collect();
+        let complaints: Vec<Diagnostic> = owned
+            .into_iter()
+            .map(|(column, (section, name))| {
+                let place = lines.iter().find(|line| line.0 == section).map_or_else(Place::default, |line| line.1);
+                Diagnostic::error(format!("`{section}.{name}` makes a second column `{column}`"))
+                    .at(place)
+                    .help(format!("give `{name}` a name that no key and no column has"))
+            })
+            .unique_by(|diagnostic| diagnostic.message.clone())
+            .collect();
+        self.walker.diagnostics.extend(complaints);
     }
 
     /// A batch in tokens is one in sequences, where all sequences have one length.

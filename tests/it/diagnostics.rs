@@ -142,6 +142,7 @@ mistakes! {
     a_value_stands_once_in_an_axis_of_a_dimension: instead("450 GB/s", "[450 GB/s, 450 GB/s]");
     names_in_no_use_do_not_go_in_circles_either: with("define: {a: b, b: {preset: a}}");
     a_derived_value_takes_no_name_that_is_there: with("derive: {tp: pp + 1, iteration_time: 1 s, dim0_name: 2}");
+    a_zip_is_not_called_as_a_column: instead("seq_len: 2048\n", "zip: {tp: {a: {seq_len: 2048}, b: {seq_len: 4096}}, mfu: {a: {cluster.npu.price: 1 $}}}\n");
     a_key_and_its_short_form_are_one: with("npus: 128");
     tokens_are_whole_sequences: instead("1536 seq", "3145729 tok");
     a_row_lacks_what_its_zip_sets: instead("seq_len: 2048\n", "zip: {job: {a: {seq_len: 2048}, b: {precision: fp8}}}\n").replace("precision: bf16\n", "");
