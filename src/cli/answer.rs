@@ -1,0 +1,182 @@
+//! The answer of a run, within one screen: counts, what is compared, the front; or what was nearest.
+
+use std::time::Instant;
+
+use polars::prelude::DataFrame;
+
+use super::render::{self, count};
+use crate::results::folder::Folder;
+use crate::results::store::Store;
+use crate::results::summary::{Compared, Summary};
+use crate::run::Done;
+use crate::sweep::Sweep;
+use crate::units::{Unit, human, plain, real};
+use crate::workload::Reason;
+
+/// How many rows of the front are shown.
+const SHOWN: usize = 12;
+
+/// The answer: counts, what is compared, the front.
+pub fn answer(
+    sweep: &Sweep,
+    store: &Store,
+    results: &Folder,
+    summary: &Summary,
+    done: &Done,
+    started: Instant,
+) -> anyhow::Result<()> {
+    let seconds = human(started.elapsed().as_secs_f64(), Unit::SECOND);
+    let feasible = summary.with_status("feasible");
+    let fresh = if done.stretches.0 == 0 { "nothing was left to run".to_owned() } else { seconds };
+    anstream::println!("{} points, {fresh}: {} feasible", count(summary.rows()), count(feasible));
+    if let Some(identity) = &done.found.moved {
+        let whose = if *identity == store.identity { "an earlier run" } else { "another version of this sweep" };
+        anstream::println!("  the points of {whose} are kept in earlier/{identity}");
+    }
+    if done.found.damaged > 0 {
+        let parts = if done.found.damaged == 1 { "part was" } else { "parts were" };
+        let damaged = count(done.found.damaged as u64);
+        anstream::println!("  {damaged} damaged {parts} found, done again, and kept as they are in earlier/damaged");
+    }
+    if done.found.restored {
+        anstream::println!("  points of this version were there from an earlier run and are used again");
+    }
+    let mut reasons: Vec<_> = summary.counts.iter().filter(|count| count.0.0 != "feasible").collect();
+    reasons.sort_by_key(|count| std::cmp::Reverse(*count.1));
+    for ((status, reason), rows) in reasons {
+        anstream::println!("  {status:<10}  {:>12}  {reason}", count(*rows));
+    }
+    if feasible == 0 {
+        nearest(results, summary)?;
+    } else {
+        compared(sweep, results, summary)?;
+        front(sweep, results, summary)?;
+    }
+    anstream::println!("\nresults in {}", results.path.display());
+    Ok(())
+}
+
+/// What is nearest to feasible, and what would help.
+fn nearest(results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+    anstream::println!("\nnothing is feasible");
+    if let Some((place, lacks)) = summary.nearest {
+        let row = results.rows(&[place])?;
+        let columns = present(
+            &row,
+            &["id", "model", "tp", "pp", "dp", "zero", "recompute", "peak_memory_bytes", "memory_margin_bytes"],
+        );
+        anstream::println!("nearest: this point lacks {}", human(lacks, Unit::BYTE));
+        anstream::println!("{}", render::frame(&row, &columns)?);
+        anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
+    } else {
+        let most = summary.counts.iter().max_by_key(|count| count.1);
+        let reason = most.and_then(|most| Reason::ALL.iter().find(|reason| reason.name() == most.0.1));
+        if let Some(reason) = reason {
+            anstream::println!(
+                "most often: {} ({}); look at {}",
+                reason.name(),
+                reason.meaning(),
+                reason.levers().join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Those of some columns that a frame has.
+fn present(frame: &DataFrame, columns: &[&str]) -> Vec<String> {
+    columns.iter().filter(|column| frame.column(column).is_ok()).map(|&column| column.to_owned()).collect()
+}
+
+/// The axes in which rows of a frame differ.
+fn telling(sweep: &Sweep, frame: &DataFrame) -> Vec<String> {
+    let differs =
+        |name: &&str| frame.column(name).and_then(polars::prelude::Column::n_unique).is_ok_and(|unique| unique > 1);
+    sweep.axis_columns().into_iter().filter(differs).map(str::to_owned).collect()
+}
+
+/// One line for each compared alternative: its best point.
+fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+    if sweep.decide.compare.is_empty() {
+        return Ok(());
+    }
+    let mut alternatives: Vec<&Compared> = summary.compared.iter().collect();
+    alternatives.sort_by(|a, b| match (&a.best, &b.best) {
+        (Some(a), Some(b)) => a.1[0].total_cmp(&b.1[0]),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    let places: Vec<_> =
+        alternatives.iter().filter_map(|alternative| alternative.best.as_ref().map(|best| best.0)).collect();
+    let rows = results.rows(&places)?;
+    let (objective, direction) = &sweep.decide.objectives[0];
+    let baseline = sweep.decide.baseline.as_ref();
+    let reference = alternatives
+        .iter()
+        .find(|alternative| baseline.is_some_and(|name| alternative.name.contains(name)))
+        .or(alternatives.first())
+        .and_then(|alternative| alternative.best.as_ref())
+        .map(|best| best.1[0]);
+    let mut header: Vec<String> = sweep.decide.compare.clone();
+    header.extend([objective.clone(), format!("vs {}", baseline.map_or("best", String::as_str))]);
+    let others: Vec<String> = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone()).collect();
+    let more: Vec<String> =
+        others.into_iter().chain(telling(sweep, &rows)).filter(|name| !header.contains(name)).collect();
+    header.extend(more.iter().cloned());
+    header.push("feasible".to_owned());
+    let mut lines = Vec::new();
+    let mut row = 0;
+    for alternative in &alternatives {
+        let mut line = alternative.name.clone();
+        match &alternative.best {
+            Some((_, costs)) => {
+                let value = direction.cost(costs[0]);
+                line.push(human(value, render::unit_of(objective)));
+                line.push(reference.map_or_else(String::new, |reference| plain(costs[0] / reference)));
+                for name in &more {
+                    line.push(render::cell(name, &rows.column(name)?.get(row)?));
+                }
+                row += 1;
+            }
+            None => line.extend(std::iter::repeat_n("-".to_owned(), 2 + more.len())),
+        }
+        line.push(format!(
+            "{} %",
+            plain((100.0 * real(alternative.feasible) / real(alternative.points.max(1))).round())
+        ));
+        lines.push(line);
+    }
+    anstream::println!("\ncompared, each at its best by {} {objective}:", direction.name());
+    anstream::println!("{}", render::table(&header, &lines));
+    Ok(())
+}
+
+/// The front.
+fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+    let names: Vec<String> =
+        sweep.decide.objectives.iter().map(|(column, direction)| format!("{} {column}", direction.name())).collect();
+    let places: Vec<_> = summary.front.iter().map(|member| member.place).take(SHOWN).collect();
+    let rows = results.rows(&places)?;
+    let mut columns = vec!["id".to_owned()];
+    columns.extend(sweep.decide.objectives.iter().map(|objective| objective.0.clone()));
+    columns.extend(telling(sweep, &rows));
+    columns.extend(present(&rows, &["mfu", "peak_memory_bytes", "busiest_dim"]));
+    let mut seen = Vec::new();
+    columns.retain(|column| {
+        if seen.contains(column) {
+            false
+        } else {
+            seen.push(column.clone());
+            true
+        }
+    });
+    anstream::println!("\nthe front ({}), {} points:", names.join(", "), summary.front.len());
+    anstream::println!("{}", render::frame(&rows, &columns)?);
+    if summary.front.len() > SHOWN {
+        anstream::println!("  ... all in pareto.csv");
+    }
+    let ties: u64 = summary.front.iter().map(|member| member.ties - 1).sum();
+    if ties > 0 {
+        anstream::println!("  {} more points tie with one of these; the first of each is shown", count(ties));
+    }
+    Ok(())
+}
