@@ -2,19 +2,23 @@
 
 use std::time::Instant;
 
-use polars::prelude::DataFrame;
+use itertools::Itertools;
+use polars::prelude::{AnyValue, DataFrame};
 
 use super::render::{self, count};
 use crate::results::folder::Folder;
 use crate::results::store::Store;
 use crate::results::summary::{Compared, Summary};
 use crate::run::Done;
+use crate::run::compare::{candidates, remover};
 use crate::sweep::Sweep;
 use crate::units::{Unit, human, plain, real};
 use crate::workload::Reason;
 
 /// How many rows of the front are shown.
 const SHOWN: usize = 12;
+/// How many compared alternatives are shown.
+const COMPARED: usize = 24;
 
 /// The answer: counts, what is compared, the front.
 pub fn answer(
@@ -95,59 +99,66 @@ fn telling(sweep: &Sweep, frame: &DataFrame) -> Vec<String> {
     sweep.axis_columns().into_iter().filter(differs).map(str::to_owned).collect()
 }
 
-/// One line for each compared alternative: its best point.
+/// One line for each compared alternative: its best point, or what removed it.
 fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
     if sweep.decide.compare.is_empty() {
         return Ok(());
     }
-    let mut alternatives: Vec<&Compared> = summary.compared.iter().collect();
-    alternatives.sort_by(|a, b| match (&a.best, &b.best) {
-        (Some(a), Some(b)) => a.1[0].total_cmp(&b.1[0]),
-        (a, b) => b.is_some().cmp(&a.is_some()),
-    });
-    let places: Vec<_> =
-        alternatives.iter().filter_map(|alternative| alternative.best.as_ref().map(|best| best.0)).collect();
+    let candidates = candidates(sweep);
+    let candidate = |alternative: &Compared| candidates.iter().find(|candidate| candidate.values == alternative.name);
+    let cost = |alternative: &&Compared| alternative.best.as_ref().map_or(f64::INFINITY, |best| best.1[0]);
+    let sorted = summary.compared.iter().sorted_by(|a, b| cost(a).total_cmp(&cost(b))).collect_vec();
+    let shown = &sorted[..sorted.len().min(COMPARED)];
+    let places = shown.iter().filter_map(|alternative| Some(alternative.best.as_ref()?.0)).collect_vec();
     let rows = results.rows(&places)?;
     let (objective, direction) = &sweep.decide.objectives[0];
+    let columns = sweep.decide.columns();
     let baseline = sweep.decide.baseline.as_ref();
-    let reference = alternatives
-        .iter()
-        .find(|alternative| baseline.is_some_and(|name| alternative.name.contains(name)))
-        .or(alternatives.first())
-        .and_then(|alternative| alternative.best.as_ref())
-        .map(|best| best.1[0]);
-    let mut header: Vec<String> = sweep.decide.compare.clone();
-    header.extend([objective.clone(), format!("vs {}", baseline.map_or("best", String::as_str))]);
-    let others: Vec<String> = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone()).collect();
-    let more: Vec<String> =
-        others.into_iter().chain(telling(sweep, &rows)).filter(|name| !header.contains(name)).collect();
+    let is_baseline = |alternative: &&&Compared| {
+        let called = candidate(alternative).map_or_else(|| cells(&columns, &alternative.name), |it| it.labels.clone());
+        baseline.is_some_and(|name| called.contains(name))
+    };
+    let reference = sorted.iter().find(is_baseline).or(sorted.first()).map(cost).filter(|cost| cost.is_finite());
+    let others = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone());
+    let fixed = columns.iter().copied().chain([objective.as_str()]).collect_vec();
+    let more =
+        others.chain(telling(sweep, &rows)).filter(|name| !fixed.contains(&name.as_str())).unique().collect_vec();
+    let mut header = fixed.iter().map(|&name| name.to_owned()).collect_vec();
+    header.push(format!("vs {}", baseline.map_or("best", String::as_str)));
     header.extend(more.iter().cloned());
     header.push("feasible".to_owned());
     let mut lines = Vec::new();
-    let mut row = 0;
-    for alternative in &alternatives {
-        let mut line = alternative.name.clone();
-        match &alternative.best {
-            Some((_, costs)) => {
-                let value = direction.cost(costs[0]);
-                line.push(human(value, render::unit_of(objective)));
-                line.push(reference.map_or_else(String::new, |reference| plain(costs[0] / reference)));
-                for name in &more {
-                    line.push(render::cell(name, &rows.column(name)?.get(row)?));
-                }
-                row += 1;
+    for (row, alternative) in shown.iter().enumerate() {
+        let mut line = cells(&columns, &alternative.name);
+        // Those with a best point come first, so the k-th of them is the k-th row.
+        if let Some((_, costs)) = &alternative.best {
+            line.push(human(direction.cost(costs[0]), render::unit_of(objective)));
+            line.push(reference.map_or_else(String::new, |reference| plain(costs[0] / reference)));
+            for name in &more {
+                line.push(render::cell(name, &rows.column(name)?.get(row)?));
             }
-            None => line.extend(std::iter::repeat_n("-".to_owned(), 2 + more.len())),
+        } else {
+            line.extend(std::iter::repeat_n("-".to_owned(), 2 + more.len()));
         }
-        line.push(format!(
-            "{} %",
-            plain((100.0 * real(alternative.feasible) / real(alternative.points.max(1))).round())
-        ));
+        line.push(if alternative.points > 0 {
+            format!("{} %", plain((100.0 * real(alternative.feasible) / real(alternative.points)).round()))
+        } else {
+            let rule = candidate(alternative).and_then(|candidate| remover(sweep, candidate));
+            rule.map_or_else(|| "none tried".to_owned(), |rule| format!("none tried ({rule})"))
+        });
         lines.push(line);
     }
     anstream::println!("\ncompared, each at its best by {} {objective}:", direction.name());
     anstream::println!("{}", render::table(&header, &lines));
+    if sorted.len() > shown.len() {
+        anstream::println!("  ... {} more", count((sorted.len() - shown.len()) as u64));
+    }
     Ok(())
+}
+
+/// Values of some columns for people.
+fn cells(columns: &[&str], values: &[AnyValue<'_>]) -> Vec<String> {
+    columns.iter().zip(values).map(|(column, value)| render::cell(column, value)).collect()
 }
 
 /// The front.
@@ -160,15 +171,7 @@ fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<(
     columns.extend(sweep.decide.objectives.iter().map(|objective| objective.0.clone()));
     columns.extend(telling(sweep, &rows));
     columns.extend(present(&rows, &["mfu", "peak_memory_bytes", "busiest_dim"]));
-    let mut seen = Vec::new();
-    columns.retain(|column| {
-        if seen.contains(column) {
-            false
-        } else {
-            seen.push(column.clone());
-            true
-        }
-    });
+    let columns = columns.into_iter().unique().collect_vec();
     anstream::println!("\nthe front ({}), {} points:", names.join(", "), summary.front.len());
     anstream::println!("{}", render::frame(&rows, &columns)?);
     if summary.front.len() > SHOWN {

@@ -121,7 +121,7 @@ pub fn pareto(args: &RankArgs) -> anyhow::Result<Exit> {
     let folder = Folder::open(&args.results)?;
     let columns = folder.columns()?;
     let objectives = objectives(args, &columns)?;
-    let summary = Summary::of(&folder, &Ask { compare: Vec::new(), objectives: objectives.clone() })?;
+    let summary = Summary::of(&folder, &Ask { objectives: objectives.clone(), ..Ask::default() })?;
     if summary.front.is_empty() {
         anstream::eprintln!("nothing is feasible");
         return Ok(Exit::NothingFeasible);

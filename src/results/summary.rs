@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use itertools::Itertools;
 use polars::prelude::{AnyValue, Column as Series, DataFrame};
 
 use super::folder::{Folder, RowPlace};
@@ -14,6 +15,8 @@ use crate::column::Direction;
 pub struct Ask {
     /// Columns that tell compared alternatives apart.
     pub compare: Vec<String>,
+    /// The alternatives that are known beforehand, by their values in these columns: each has its line.
+    pub alternatives: Vec<Vec<AnyValue<'static>>>,
     /// Objectives.
     pub objectives: Vec<(String, Direction)>,
 }
@@ -25,7 +28,7 @@ pub struct Summary {
     pub counts: BTreeMap<(String, String), u64>,
     /// The front over all feasible points.
     pub front: Vec<Member<RowPlace>>,
-    /// For each compared alternative its name, how many feasible points it has, and the best of them.
+    /// The compared alternatives: those known beforehand in their order, then those that were met.
     pub compared: Vec<Compared>,
     /// If nothing is feasible: the point that lacks least memory, and how many bytes it lacks.
     pub nearest: Option<(RowPlace, f64)>,
@@ -35,7 +38,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// Its values in the columns that are compared.
-    pub name: Vec<String>,
+    pub name: Vec<AnyValue<'static>>,
     /// How many points were tried.
     pub points: u64,
     /// How many are feasible.
@@ -72,9 +75,12 @@ impl Summary {
                 columns.push(column.clone());
             }
         }
-        let mut summary = Self::default();
+        let compared =
+            ask.alternatives.iter().unique_by(|name| texts(name)).map(|name| Compared::new(name.clone())).collect();
+        let mut summary = Self { compared, ..Self::default() };
         let mut front = Front::default();
-        let mut groups: HashMap<Vec<String>, usize> = HashMap::new();
+        let known = summary.compared.iter().enumerate();
+        let mut groups: Groups = known.map(|(place, compared)| (texts(&compared.name), place)).collect();
         for file in 0..folder.files.len() {
             let frame = folder.read(file, Some(&columns))?;
             summary.add(file, &frame, ask, has_margin, &mut front, &mut groups)?;
@@ -90,7 +96,7 @@ impl Summary {
         ask: &Ask,
         has_margin: bool,
         front: &mut Front<RowPlace>,
-        groups: &mut HashMap<Vec<String>, usize>,
+        groups: &mut Groups,
     ) -> Result<(), StoreError> {
         let statuses = frame.column("status")?.str()?.clone();
         let reasons = frame.column("reason")?.str()?.clone();
@@ -105,7 +111,7 @@ impl Summary {
         let mut costs = vec![0.0; objectives.len()];
         let mut tally: Vec<(&str, &str, u64)> = Vec::new();
         let mut group = None;
-        let mut last_name: Vec<String> = Vec::new();
+        let mut last_name = Vec::new();
         for (row, (status, reason)) in statuses.iter().zip(reasons.iter()).enumerate() {
             let (status, reason) = (status.unwrap_or_default(), reason.unwrap_or_default());
             match tally.iter_mut().find(|count| count.0 == status && count.1 == reason) {
@@ -129,8 +135,8 @@ impl Summary {
                 let name = names(&compared, row)?;
                 if group.is_none() || name != last_name {
                     last_name.clone_from(&name);
-                    group = Some(*groups.entry(name.clone()).or_insert_with(|| {
-                        self.compared.push(Compared { name, points: 0, feasible: 0, best: None });
+                    group = Some(*groups.entry(texts(&name)).or_insert_with(|| {
+                        self.compared.push(Compared::new(name));
                         self.compared.len() - 1
                     }));
                 }
@@ -146,7 +152,14 @@ impl Summary {
     }
 }
 
+/// Where the alternative of each name stands, by the texts of its values.
+type Groups = HashMap<Vec<String>, usize>;
+
 impl Compared {
+    fn new(name: Vec<AnyValue<'static>>) -> Self {
+        Self { name, points: 0, feasible: 0, best: None }
+    }
+
     fn take(&mut self, place: RowPlace, feasible: bool, costs: &[f64]) {
         self.points += 1;
         if !feasible || costs.first().is_none_or(|cost| cost.is_nan()) {
@@ -178,13 +191,12 @@ pub fn numbers(column: &Series) -> Vec<f64> {
     }
 }
 
-/// The values of a row as texts.
-fn names(columns: &[&Series], row: usize) -> Result<Vec<String>, StoreError> {
-    let text = |column: &&Series| {
-        Ok(match column.get(row)? {
-            AnyValue::Null => "-".to_owned(),
-            value => super::sink::csv::text(&value),
-        })
-    };
-    columns.iter().map(text).collect()
+/// The same values have the same texts.
+fn texts(name: &[AnyValue<'_>]) -> Vec<String> {
+    name.iter().map(super::sink::csv::text).collect()
+}
+
+/// The values of a row.
+fn names(columns: &[&Series], row: usize) -> Result<Vec<AnyValue<'static>>, StoreError> {
+    columns.iter().map(|column| Ok(column.get(row)?.into_static())).collect()
 }

@@ -1,5 +1,6 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
+pub mod compare;
 pub mod document;
 pub mod evaluate;
 pub mod layout;
@@ -110,7 +111,11 @@ pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool)
 /// What a finished folder is asked.
 #[must_use]
 pub fn ask(sweep: &Sweep) -> Ask {
-    Ask { compare: sweep.decide.compare.clone(), objectives: sweep.decide.objectives.clone() }
+    Ask {
+        compare: sweep.decide.columns().into_iter().map(str::to_owned).collect(),
+        alternatives: compare::candidates(sweep).into_iter().map(|candidate| candidate.values).collect(),
+        objectives: sweep.decide.objectives.clone(),
+    }
 }
 
 /// Reads a folder and writes what is made of all points: the front, as Parquet and CSV, and the frozen sweep.

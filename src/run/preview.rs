@@ -75,7 +75,7 @@ pub fn preview(sweep: &Sweep) -> Preview {
             cursor.step();
         }
     } else {
-        for number in sample(raw) {
+        for number in sample(raw, SAMPLE) {
             consider(&sweep.space.cursor(number).inputs);
         }
     }
@@ -91,8 +91,9 @@ pub fn preview(sweep: &Sweep) -> Preview {
     found
 }
 
-/// The same sample each time: a number in each of as many equal parts of the product.
-fn sample(raw: u64) -> impl Iterator<Item = u64> {
-    let part = raw / SAMPLE;
-    (0..SAMPLE).map(move |k| k * part + xxhash_rust::xxh3::xxh3_64(&k.to_le_bytes()) % part)
+/// The same sample each time: a number in each of as many equal parts of the product; all numbers if they are few.
+pub(super) fn sample(raw: u64, wanted: u64) -> impl Iterator<Item = u64> {
+    let parts = raw.min(wanted);
+    let part = raw / parts.max(1);
+    (0..parts).map(move |k| k * part + xxhash_rust::xxh3::xxh3_64(&k.to_le_bytes()) % part)
 }

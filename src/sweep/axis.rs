@@ -25,6 +25,20 @@ pub struct Alternative {
     pub len: u64,
 }
 
+impl Alternative {
+    /// What it sets a slot to.
+    #[must_use]
+    pub fn value(&self, slot: usize) -> Option<f64> {
+        self.settings.iter().find(|setting| setting.slot as usize == slot).map(|setting| setting.value)
+    }
+
+    /// The same to the last bit, to be compared.
+    #[must_use]
+    pub fn bits(&self, slot: usize) -> Option<u64> {
+        self.value(slot).map(f64::to_bits)
+    }
+}
+
 /// A list of the sweep file: every point takes one of its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {

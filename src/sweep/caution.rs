@@ -1,5 +1,7 @@
 //! What is worth knowing before a sweep runs: names used nowhere, equal alternatives, missing values, defaults in force.
 
+use itertools::Itertools;
+
 use super::Space;
 use super::axis::{Alternative, Axis, Setting};
 use super::diagnostic::Diagnostic;
@@ -8,7 +10,7 @@ use super::key::{
 };
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
-use super::tree::Entry;
+use super::tree::{Entry, Node, Value};
 use super::walk::surely_sets;
 use crate::system::MAX_DIMS;
 use crate::units::{human, index, narrow, plain, whole};
@@ -16,7 +18,7 @@ use crate::units::{human, index, narrow, plain, whole};
 impl Resolver<'_> {
     /// What is worth knowing.
     pub(super) fn cautions(&self, space: &Space, require: &[Rule], defined: &[Entry]) -> Vec<Diagnostic> {
-        let mut cautions = Vec::new();
+        let mut cautions = self.cautions.clone();
         for entry in defined {
             if !self.walker.used_define.contains(&entry.key) {
                 let message = format!("`define.{}` is used nowhere", entry.key);
@@ -136,6 +138,39 @@ impl Resolver<'_> {
         // A dimension that no network has lacks nothing; what is given wherever it has an owner is not missing.
         (!owners.is_empty() || !(given || is_dim)).then_some(owners)
     }
+
+    /// Cautions where alternatives with different jobs fall into one line of what is compared.
+    pub(super) fn jobs_not_compared(&mut self, compare: &Node, compared: &[usize], axes: &[Axis]) {
+        let job = (0..KEYS.len()).filter(|&slot| is_of_job(&KEYS[slot])).collect_vec();
+        for axis in axes {
+            let bits = |alternative: &Alternative, slots: &[usize]| {
+                slots.iter().map(|&slot| alternative.bits(slot)).collect_vec()
+            };
+            let lines = axis.alternatives.iter().map(|alternative| bits(alternative, compared));
+            let jobs = axis.alternatives.iter().map(|alternative| bits(alternative, &job));
+            if lines.clone().zip(jobs).unique().count() > lines.unique().count() {
+                let name = &axis.name;
+                let items = if let Value::List(items) = &compare.value { items } else { std::slice::from_ref(compare) };
+                let wanted = items.iter().filter_map(Node::scalar).chain([name.clone()]).join(", ");
+                self.cautions.push(
+                    Diagnostic::caution(format!(
+                        "`{name}` changes the job and is not compared: times of different jobs stand against each other"
+                    ))
+                    .at(compare.place)
+                    .help(format!("write `compare: [{wanted}]` for a line of each job")),
+                );
+            }
+            for alternative in &axis.alternatives {
+                self.jobs_not_compared(compare, compared, &alternative.axes);
+            }
+        }
+    }
+}
+
+/// Whether a key says what is computed, whatever computes it.
+fn is_of_job(key: &Key) -> bool {
+    let section = key.path.split('.').next().unwrap_or_default();
+    matches!(section, "model" | "workload" | "seq_len" | "global_batch") && key.path != "model.parameters"
 }
 
 /// Keys that nobody wrote, with what is in force.

@@ -2,8 +2,8 @@
 
 use super::inputs::Inputs;
 use super::key::{
-    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS, TIERS_FROM,
-    ZIPS_FROM, dim_slot,
+    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS,
+    TIER_NAMES_FROM, TIERS_FROM, ZIPS_FROM, dim_slot,
 };
 pub use crate::column::{Column, Dtype, with_suffix};
 use crate::units::Unit;
@@ -85,6 +85,9 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
     }
     for (k, tier) in contents.tiers.iter().enumerate() {
         let from = TIERS_FROM + k * TIER_KEYS.len();
+        if contents.swept.contains(&(TIER_NAMES_FROM + k)) {
+            columns.push(text(format!("{tier}_name"), "the name of the tier", From::Name(TIER_NAMES_FROM + k)));
+        }
         columns.extend(of_line(tier, TIER_KEYS, from, from, contents));
     }
     columns
@@ -139,13 +142,19 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
 }
 
 impl InputColumn {
+    /// The slot that it shows, if it shows one.
+    #[must_use]
+    pub const fn slot(&self) -> Option<usize> {
+        match self.from {
+            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => Some(slot),
+            From::Shape => None,
+        }
+    }
+
     /// The number of a point in this column; NaN where there is none.
     #[must_use]
     pub fn number(&self, inputs: &Inputs) -> f64 {
-        match self.from {
-            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => inputs.get(slot),
-            From::Shape => f64::NAN,
-        }
+        self.slot().map_or(f64::NAN, |slot| inputs.get(slot))
     }
 
     /// The text for a number of this column, if it is a text column.

@@ -1,53 +1,52 @@
 //! `decide:`: what is compared, what is tuned, what is best.
 
+use itertools::Itertools;
+
 use super::diagnostic::{Diagnostic, suggest};
 use super::expression::{Kind, Scope};
 use super::scope::{Direction, Names};
+use super::subject::{Shown, Subject};
 use super::tree::{Entry, Node, Value};
 
 /// What is compared, what is tuned, what is best.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decide {
-    /// The columns whose values tell compared alternatives apart; empty if nothing is compared.
-    pub compare: Vec<String>,
+    /// The axes whose alternatives are compared; empty if nothing is.
+    pub compare: Vec<Shown>,
     /// The columns of what is best, slowest decided last.
     pub objectives: Vec<(String, Direction)>,
     /// The compared alternative that others are measured against.
     pub baseline: Option<String>,
 }
 
-/// What `decide` may name: an axis or a section, and the columns that tell its values apart.
-#[derive(Debug, Clone)]
-pub struct Subject {
-    /// As people write it.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<String>,
-    /// The labels of its alternatives.
-    pub labels: Vec<String>,
+impl Decide {
+    /// The columns whose values tell compared alternatives apart.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&str> {
+        self.compare.iter().flat_map(|shown| &shown.columns).map(String::as_str).unique().collect()
+    }
 }
 
-/// Reads `decide`.
+/// Reads `decide`; `fixed` are parts of the file that may be named although they may hold no axis.
 pub fn read(
     entries: &[Entry],
     subjects: &[Subject],
+    fixed: &[String],
     names: &Names<'_>,
     columns: &[String],
     complaints: &mut Vec<Diagnostic>,
 ) -> Decide {
     let mut decide = Decide::default();
-    let mut labels = Vec::new();
     let mut baseline = None;
     for entry in entries {
         match entry.key.as_str() {
             "compare" => {
-                for subject in subjects_of(&entry.node, subjects, complaints) {
-                    decide.compare.extend(subject.columns.iter().cloned());
-                    labels.extend(subject.labels.iter().cloned());
-                }
+                let found = named_axes(&entry.node, subjects, &[], complaints);
+                decide.compare = found.into_iter().unique_by(|shown| shown.columns.clone()).collect();
             }
+            // All that is not compared is tuned anyway.
             "tune" => {
-                subjects_of(&entry.node, subjects, complaints);
+                named_axes(&entry.node, subjects, fixed, complaints);
             }
             "objectives" => decide.objectives = objectives(&entry.node, names, columns, complaints),
             "baseline" => baseline = Some(entry),
@@ -67,6 +66,7 @@ pub fn read(
         }
     }
     if let Some(entry) = baseline {
+        let labels = decide.compare.iter().flat_map(|shown| &shown.labels).cloned().collect_vec();
         match entry.node.scalar() {
             Some(name) if labels.contains(&name) => decide.baseline = Some(name),
             Some(name) => {
@@ -83,16 +83,15 @@ pub fn read(
     decide
 }
 
-/// One name or a list of names of axes.
-fn subjects_of<'a>(node: &Node, subjects: &'a [Subject], complaints: &mut Vec<Diagnostic>) -> Vec<&'a Subject> {
-    let one = std::slice::from_ref(node);
-    let items = if let Value::List(items) = &node.value { items.as_slice() } else { one };
+/// The axes that one name or a list of names stands for; parts of the file without an axis stand for none.
+fn named_axes(node: &Node, subjects: &[Subject], fixed: &[String], complaints: &mut Vec<Diagnostic>) -> Vec<Shown> {
+    let items = if let Value::List(items) = &node.value { items } else { std::slice::from_ref(node) };
     let mut found = Vec::new();
     for item in items {
         let name = item.scalar().unwrap_or_default();
         if let Some(subject) = subjects.iter().find(|subject| subject.name == name) {
-            found.push(subject);
-        } else {
+            found.extend(subject.axes.iter().cloned());
+        } else if !fixed.contains(&name) {
             let known = subjects.iter().map(|subject| subject.name.as_str());
             let diagnostic = Diagnostic::error(format!("`{name}` is no axis of this sweep")).at(item.place);
             let help =

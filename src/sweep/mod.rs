@@ -24,7 +24,7 @@ pub mod rule;
 pub mod scope;
 mod shape;
 pub mod space;
-mod subject;
+pub mod subject;
 pub mod tree;
 pub mod walk;
 
@@ -81,16 +81,13 @@ impl Sweep {
                 let name = axis.name.rsplit('.').next().unwrap_or(&axis.name);
                 let named = self.columns.iter().find(|column| column.column.name == name);
                 match (axis.touched.as_slice(), named.map(|column| column.from)) {
-                    (&[slot], _) => slots.push(slot as usize),
+                    (&[slot], _) => slots.push(subject::in_first_dimension(slot as usize)),
                     (_, Some(From::Name(slot))) => slots.push(slot),
                     _ => {}
                 }
             });
         }
-        let is_axis = |column: &&InputColumn| match column.from {
-            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => slots.contains(&slot),
-            From::Shape => false,
-        };
+        let is_axis = |column: &&InputColumn| column.slot().is_some_and(|slot| slots.contains(&slot));
         let dp = |column: &&InputColumn| column.from == From::Number(key::Id::Dp as usize);
         self.columns
             .iter()

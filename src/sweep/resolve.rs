@@ -53,7 +53,7 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     let lines = merge("", entries, &[&over]);
     let walk = |names: Vec<String>, tiers: Vec<String>| {
         let walker = Walker { diagnostics: complaints.clone(), names, tiers, ..Walker::default() };
-        Resolver { walker, vocabulary, zips: Vec::new() }.sweep(&lines, entries, &overrides)
+        Resolver { walker, vocabulary, zips: Vec::new(), cautions: Vec::new() }.sweep(&lines, entries, &overrides)
     };
     let sweep = walk(vec![String::new()], Vec::new())?;
     // Names and tiers are numbers inside: in their own order, whatever the order in the file.
@@ -118,6 +118,7 @@ pub(super) struct Resolver<'a> {
     pub(super) walker: Walker,
     pub(super) vocabulary: &'a Vocabulary,
     pub(super) zips: Vec<String>,
+    pub(super) cautions: Vec<Diagnostic>,
 }
 
 /// The nodes of one top-level key, as one mapping.
@@ -474,8 +475,10 @@ impl Resolver<'_> {
         let mut set: Vec<usize> = frame.settings.iter().map(|setting| setting.0 as usize).collect();
         for axis in &frame.axes {
             axis.visit(&mut |axis, alternative| {
-                if axis.touched.len() == 1 && axis.len > 1 {
-                    swept.push(axis.touched[0] as usize);
+                match axis.touched.as_slice() {
+                    &[slot] if axis.len > 1 => swept.push(slot as usize),
+                    &[_] => {}
+                    _ => swept.extend(self.label_slot(axis)),
                 }
                 set.extend(alternative.settings.iter().map(|setting| setting.slot as usize));
             });

@@ -184,6 +184,15 @@ impl Space {
         rule(RULES_FIRST).or_else(filter).or_else(|| rule(!RULES_FIRST))
     }
 
+    /// What a remover is called.
+    #[must_use]
+    pub fn name(&self, remover: Remover) -> &str {
+        match remover {
+            Remover::Rule(removal) => removal.name(),
+            Remover::Filter(k) => &self.filters[k].name,
+        }
+    }
+
     /// A cursor before the point `start`.
     #[must_use]
     pub fn cursor(&self, start: u64) -> Cursor<'_> {

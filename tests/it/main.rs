@@ -2,6 +2,7 @@
 
 mod cli;
 mod columns;
+mod compare;
 mod diagnostics;
 mod docs;
 mod laws;
