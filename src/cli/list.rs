@@ -1,4 +1,4 @@
-//! `list`: presets, parts and metrics, each with its source.
+//! `list`: the kinds of presets and parts; of one kind its entries, a preset's with their sources.
 
 use super::args::ListArgs;
 use super::exit::Exit;
