@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, FromArgMatches, Parser, Subcommand};
+use itertools::Itertools;
+
+use crate::column::Direction;
 
 /// Which network, which parallel plan, which memory? Sweeps of design points for systems that train large models.
 #[derive(Debug, Parser)]
@@ -26,7 +29,7 @@ pub enum Command {
     Pareto(RankArgs),
     /// SQL over a folder of results; the table is `points`
     Query(QueryArgs),
-    /// Presets, parts and metrics, each with its source
+    /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
 
@@ -74,17 +77,53 @@ pub struct RankArgs {
     /// The folder of results
     pub results: PathBuf,
     /// How many rows
-    #[arg(short = 'n', default_value_t = 10)]
-    pub rows: usize,
-    /// A column that should be small [default: those of the sweep]
-    #[arg(long, value_name = "COLUMN")]
-    pub min: Vec<String>,
-    /// A column that should be large
-    #[arg(long, value_name = "COLUMN")]
-    pub max: Vec<String>,
+    #[arg(short = 'n', value_name = "ROWS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: u64,
+    /// What is best
+    #[command(flatten)]
+    pub objectives: Objectives,
     /// Columns to show
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     pub columns: Vec<String>,
+}
+
+/// `--min COLUMN` and `--max COLUMN`, in the order in which they are typed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Objectives(pub Vec<(String, Direction)>);
+
+impl clap::Args for Objectives {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let arg = |direction: Direction| {
+            Arg::new(direction.name()).long(direction.name()).value_name("COLUMN").action(ArgAction::Append)
+        };
+        command
+            .arg(
+                arg(Direction::Min)
+                    .help("A column that should be small; the first named counts most [default: the sweep's]"),
+            )
+            .arg(arg(Direction::Max).help("A column that should be large"))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Objectives {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |direction: Direction| {
+            let places = matches.indices_of(direction.name()).into_iter().flatten();
+            let columns = matches.get_many::<String>(direction.name()).into_iter().flatten();
+            places.zip(columns).map(move |(place, column)| (place, (column.clone(), direction)))
+        };
+        let all = typed(Direction::Min).chain(typed(Direction::Max)).sorted_by_key(|typed| typed.0);
+        Ok(Self(all.map(|typed| typed.1).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// Arguments of `query`.
@@ -102,6 +141,7 @@ pub struct QueryArgs {
 /// Arguments of `list`.
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
-    /// models, npus, links, clusters, precisions, tiers, topologies, algorithms, strategies, metrics, keys
+    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, strategies, metrics, keys
+    #[arg(value_name = "KIND")]
     pub what: Option<String>,
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use thiserror::Error;
+
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -19,6 +21,23 @@ pub enum Exit {
     Interrupted = 130,
     /// Told to end; the same command goes on.
     Terminated = 143,
+}
+
+/// A flag that asks for what is not there.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub struct WrongFlag {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl Exit {
+    /// How a failure ends the program.
+    pub fn of(failure: &anyhow::Error) -> Self {
+        if failure.is::<WrongFlag>() { Self::Usage } else { Self::World }
+    }
 }
 
 impl From<Exit> for ExitCode {

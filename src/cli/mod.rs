@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             render::failure(&error);
-            Exit::World.into()
+            Exit::of(&error).into()
         }
     }
 }

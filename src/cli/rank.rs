@@ -1,53 +1,64 @@
 //! `top` and `pareto`: the best points of a folder, whatever sweep it is of.
 
-use anyhow::{Context, bail};
+use itertools::Itertools;
 
 use super::args::RankArgs;
-use super::exit::Exit;
+use super::exit::{Exit, WrongFlag};
 use super::render;
 use crate::column::Direction;
 use crate::results::folder::{Folder, RowPlace};
 use crate::results::summary::{Ask, Summary, numbers};
+use crate::run::vocabulary;
 use crate::sweep::diagnostic::suggest;
+use crate::sweep::resolve;
+use crate::units::index;
 
-/// The objectives of the command line, or those of the folder.
-fn objectives(args: &RankArgs, columns: &[String]) -> anyhow::Result<Vec<(String, Direction)>> {
-    let told = args
-        .min
-        .iter()
-        .map(|column| (column, Direction::Min))
-        .chain(args.max.iter().map(|column| (column, Direction::Max)));
-    let mut found = Vec::new();
-    for (column, direction) in told {
-        found.push((known(column, columns)?, direction));
+/// The objectives of the command line, else those of the sweep whose results they are.
+fn objectives(args: &RankArgs, folder: &Folder, columns: &[String]) -> anyhow::Result<Vec<(String, Direction)>> {
+    let numbers = folder.numbers()?;
+    let told = &args.objectives.0;
+    if told.is_empty() {
+        let of_sweep = of_sweep(folder).unwrap_or_default();
+        let known = of_sweep.into_iter().filter(|objective| numbers.contains(&objective.0)).collect_vec();
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        let help = Some("name a column: `--min iteration_time`".to_owned());
+        return Err(WrongFlag { message: "the folder does not say what is best".to_owned(), help }.into());
     }
-    if found.is_empty() {
-        let time =
-            ["iteration_time_s", "finish_time_s"].into_iter().find(|time| columns.iter().any(|column| column == time));
-        let time = time.context("the table has no time: name a column with --min or --max")?;
-        found = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];
-    }
-    Ok(found)
+    let number = |(name, direction): &(String, Direction)| {
+        let column = known(name, columns)?;
+        if numbers.contains(&column) {
+            return Ok((column, *direction));
+        }
+        let help = suggest(name, numbers.iter().map(String::as_str));
+        Err(WrongFlag { message: format!("the column `{name}` holds no numbers"), help }.into())
+    };
+    told.iter().map(number).collect()
+}
+
+/// The objectives of the frozen sweep in the folder, if it is one that this version understands.
+fn of_sweep(folder: &Folder) -> Option<Vec<(String, Direction)>> {
+    let text = std::fs::read_to_string(folder.path.join("sweep.yaml")).ok()?;
+    resolve(&text, &[], &vocabulary()).ok().map(|sweep| sweep.decide.objectives)
 }
 
 /// A column by its name, with or without its unit.
-fn known(name: &str, columns: &[String]) -> anyhow::Result<String> {
+fn known(name: &str, columns: &[String]) -> Result<String, WrongFlag> {
     let suffixes = ["_s", "_bytes", "_bytes_per_s", "_tok_per_s", "_flops_per_s", "_usd", "_watts", "_seq", "_tok"];
     let found = columns
         .iter()
         .find(|column| *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix) == Some(name)));
-    if let Some(column) = found {
-        Ok(column.clone())
-    } else {
-        let help = suggest(name, columns.iter().map(String::as_str)).unwrap_or_default();
-        bail!("the table has no column `{name}`; {help}")
-    }
+    found.cloned().ok_or_else(|| WrongFlag {
+        message: format!("the table has no column `{name}`"),
+        help: suggest(name, columns.iter().map(String::as_str)),
+    })
 }
 
 /// The columns to show: those told, else the objectives and what tells rows apart.
 fn shown(args: &RankArgs, columns: &[String], objectives: &[(String, Direction)]) -> anyhow::Result<Vec<String>> {
     if !args.columns.is_empty() {
-        return args.columns.iter().map(|column| known(column, columns)).collect();
+        return Ok(args.columns.iter().map(|column| known(column, columns)).collect::<Result<_, _>>()?);
     }
     let usual = [
         "id",
@@ -71,23 +82,14 @@ fn shown(args: &RankArgs, columns: &[String], objectives: &[(String, Direction)]
     ];
     let mut found: Vec<String> = objectives.iter().map(|objective| objective.0.clone()).collect();
     found.extend(usual.iter().filter(|name| columns.iter().any(|column| column == *name)).map(|&name| name.to_owned()));
-    let mut seen = Vec::new();
-    found.retain(|column| {
-        if seen.contains(column) {
-            false
-        } else {
-            seen.push(column.clone());
-            true
-        }
-    });
-    Ok(found)
+    Ok(found.into_iter().unique().collect())
 }
 
 /// The best points by the first objective.
 pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
     let folder = Folder::open(&args.results)?;
     let columns = folder.columns()?;
-    let objectives = objectives(args, &columns)?;
+    let objectives = objectives(args, &folder, &columns)?;
     let names: Vec<String> =
         objectives.iter().map(|objective| objective.0.clone()).chain(["status".to_owned()]).collect();
     let mut best: Vec<(Vec<f64>, RowPlace)> = Vec::new();
@@ -105,7 +107,7 @@ pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
             }
         }
         best.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal).then(a.1.cmp(&b.1)));
-        best.truncate(args.rows);
+        best.truncate(index(args.rows));
     }
     if best.is_empty() {
         anstream::eprintln!("nothing is feasible");
@@ -120,13 +122,13 @@ pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
 pub fn pareto(args: &RankArgs) -> anyhow::Result<Exit> {
     let folder = Folder::open(&args.results)?;
     let columns = folder.columns()?;
-    let objectives = objectives(args, &columns)?;
+    let objectives = objectives(args, &folder, &columns)?;
     let summary = Summary::of(&folder, &Ask { objectives: objectives.clone(), ..Ask::default() })?;
     if summary.front.is_empty() {
         anstream::eprintln!("nothing is feasible");
         return Ok(Exit::NothingFeasible);
     }
-    let places: Vec<_> = summary.front.iter().map(|member| member.place).take(args.rows.max(1)).collect();
+    let places: Vec<_> = summary.front.iter().map(|member| member.place).take(index(args.rows)).collect();
     let rows = folder.rows(&places)?;
     anstream::println!("{}", render::frame(&rows, &shown(args, &columns, &objectives)?)?);
     if summary.front.len() > places.len() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use polars::prelude::{AnyValue, DataFrame};
 
+use super::exit::WrongFlag;
 use crate::sweep::{Diagnostic, Place, Severity, Source};
 use crate::units::{Unit, human, plain};
 
@@ -68,6 +69,9 @@ pub fn failure(error: &anyhow::Error) {
     anstream::eprintln!("error: {error}");
     for cause in causes {
         anstream::eprintln!("  because {cause}");
+    }
+    if let Some(help) = error.downcast_ref::<WrongFlag>().and_then(|wrong| wrong.help.as_ref()) {
+        anstream::eprintln!("help: {help}");
     }
 }
 

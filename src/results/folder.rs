@@ -53,6 +53,17 @@ impl Folder {
         Ok(schema.iter_names().map(polars::prelude::PlSmallStr::to_string).collect())
     }
 
+    /// The names of the columns that hold numbers.
+    ///
+    /// # Errors
+    /// If the first segment cannot be read.
+    pub fn numbers(&self) -> Result<Vec<String>, StoreError> {
+        let file = File::open(&self.files[0]).map_err(at("read", &self.files[0]))?;
+        let schema = ParquetReader::new(file).schema().map_err(broken(&self.files[0]))?;
+        let numbers = schema.iter_values().filter(|field| field.dtype.is_numeric());
+        Ok(numbers.map(|field| field.name.to_string()).collect())
+    }
+
     /// Some columns of one segment, or all.
     ///
     /// # Errors

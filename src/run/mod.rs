@@ -82,6 +82,7 @@ pub fn identity(sweep: &Sweep) -> String {
 /// If the disk fails, or another run is at work in the folder.
 pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool) -> Result<(Store, Done), RunError> {
     let (store, found) = Store::open(&order.folder, &identity(sweep), PHYSICS_VERSION, order.fresh)?;
+    write_frozen(sweep, &store)?;
     let layout = Layout::of(sweep);
     let mut stretches = 0;
     let all = stretch::stretches(&sweep.space).inspect(|_| stretches += 1);
@@ -118,7 +119,7 @@ pub fn ask(sweep: &Sweep) -> Ask {
     }
 }
 
-/// Reads a folder and writes what is made of all points: the front, as Parquet and CSV, and the frozen sweep.
+/// Reads a folder and writes what is made of all points: the front, as Parquet and CSV.
 ///
 /// # Errors
 /// If the disk fails.
@@ -132,13 +133,16 @@ pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreEr
         let path = store.folder.join(format!("pareto.{}", format.name()));
         store.write_file(&path, |out| format.part().write(&mut front, store.footer(), out))?;
     }
-    let path = store.folder.join("sweep.yaml");
-    store.write_file(&path, |out| {
-        writeln!(out, "# starsweep {}, identity {}", env!("CARGO_PKG_VERSION"), store.identity)?;
-        Ok(out.write_all(sweep.frozen.as_bytes())?)
-    })?;
     store.finished()?;
     Ok((folder, summary))
+}
+
+/// The frozen sweep stands in the folder from the start: also a run that is interrupted says what was asked.
+fn write_frozen(sweep: &Sweep, store: &Store) -> Result<(), StoreError> {
+    store.write_file(&store.folder.join("sweep.yaml"), |out| {
+        writeln!(out, "# starsweep {}, identity {}", env!("CARGO_PKG_VERSION"), store.identity)?;
+        Ok(out.write_all(sweep.frozen.as_bytes())?)
+    })
 }
 
 /// Where the results of a sweep go if nobody says otherwise: `results/<name>/`.

@@ -68,7 +68,10 @@ fn a_finished_folder_answers_top_pareto_query_and_csv() {
     let members = fs::read_to_string(format!("{out}/pareto.csv")).expect("CSV").lines().count();
     assert_eq!(text(&front.stdout).lines().count(), members, "{}", text(&front.stdout));
     let wrong = run(&["top", &out, "--min", "iteration_tme"]);
-    assert!(text(&wrong.stderr).contains("did you mean `iteration_time_s`?"));
+    assert!(code(&wrong) == 2 && text(&wrong.stderr).contains("did you mean `iteration_time_s`?"));
+    let texts = run(&["pareto", &out, "--min", "model"]);
+    assert!(code(&texts) == 2 && text(&texts.stderr).contains("`model` holds no numbers"), "{}", text(&texts.stderr));
+    assert_eq!(code(&run(&["top", &out, "-n", "0"])), 2);
     if cfg!(feature = "query") {
         let answer = run(&["query", &out, "SELECT count(*) AS n FROM points", "--csv"]);
         assert_eq!(text(&answer.stdout), format!("n\n{rows}\n"), "{}", text(&answer.stderr));
@@ -81,6 +84,25 @@ fn a_finished_folder_answers_top_pareto_query_and_csv() {
         segments(std::path::Path::new(out)).iter().map(|file| fs::read(file).expect("a file")).collect::<Vec<_>>()
     };
     assert_eq!(bytes(&out), bytes(&again));
+}
+
+#[test]
+fn objectives_are_those_typed_in_their_order_else_those_of_the_sweep() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("r").to_str().expect("UTF-8").to_owned();
+    let objectives = "decide={objectives: {mfu: max, npus: min}}";
+    let output = run(&["run", "tests/data/reader_feasible.yaml", "--out", &out, "--quiet", "-s", objectives]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    // What a finished run writes is not there after an interrupted one.
+    fs::remove_file(format!("{out}/manifest.json")).expect("a manifest");
+    let header = |args: &[&str]| {
+        let said = text(&run(&[&["top", &out], args].concat()).stdout);
+        let words = said.lines().next().expect("a header").split_whitespace().take(2);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(header(&[]), ["mfu", "npus"]);
+    assert_eq!(header(&["--max", "dp", "--min", "iteration_time"]), ["dp", "iteration_time_s"]);
+    assert_eq!(header(&["--min", "iteration_time", "--max", "dp"]), ["iteration_time_s", "dp"]);
 }
 
 #[test]
