@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::render::count;
 use crate::run::Progress;
 use crate::run::progress::Snapshot;
-use crate::units::{Unit, human, plain, real};
+use crate::units::{Unit, human, real, whole};
 
 /// How often a bar moves.
 const TICK: Duration = Duration::from_millis(200);
@@ -38,8 +38,6 @@ impl Meter {
             }
             let started = Instant::now();
             let mut printed = Instant::now();
-            let mut last = (Instant::now(), 0);
-            let mut rate = 0.0;
             loop {
                 if !matches!(stopped.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) {
                     break;
@@ -48,19 +46,15 @@ impl Meter {
                     continue;
                 }
                 let now = progress.snapshot();
-                let elapsed = last.0.elapsed().as_secs_f64();
-                if elapsed >= 1.0 {
-                    rate = real(now.passed - last.1) / elapsed;
-                    last = (Instant::now(), now.passed);
-                }
+                let seconds = started.elapsed().as_secs_f64();
                 if terminal {
                     bar.set_length(now.to_do.max(1));
                     bar.set_position(now.passed);
-                    bar.set_message(line(&now, rate));
+                    bar.set_message(line(&now, seconds));
                 } else if printed.elapsed() >= LINE {
                     printed = Instant::now();
                     let share = 100.0 * real(now.passed) / real(now.to_do.max(1));
-                    eprintln!("  {:.0} s  {share:.1} %  {}", started.elapsed().as_secs_f64(), line(&now, rate));
+                    eprintln!("  {seconds:.0} s  {share:.1} %  {}", line(&now, seconds));
                 }
             }
             bar.finish_and_clear();
@@ -76,17 +70,33 @@ impl Meter {
 }
 
 /// Counts, speed, time left and the best so far in one line.
-fn line(now: &Snapshot, rate: f64) -> String {
-    let left = if rate > 0.0 {
-        human(real(now.to_do.saturating_sub(now.passed)) / rate, Unit::SECOND)
-    } else {
-        "?".to_owned()
-    };
+fn line(now: &Snapshot, seconds: f64) -> String {
+    let left = now.left(seconds).map_or_else(|| "?".to_owned(), |left| human(left, Unit::SECOND));
     let best = now.best.map(|best| format!("  best {}", human(best, Unit::SECOND))).unwrap_or_default();
     format!(
         "{} feasible, {} not  {} points/s  {left} left{best}",
         count(now.feasible),
         count(now.infeasible),
-        plain(rate.round()),
+        count(whole((real(now.points()) / seconds).round())),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_in_points_and_time_left_in_numbers() {
+        // A tenth of the product passed in 10 s, a tenth of that points.
+        let now = Snapshot {
+            total: 1_000_000,
+            to_do: 1_000_000,
+            passed: 100_000,
+            feasible: 4_000,
+            infeasible: 6_000,
+            best: None,
+        };
+        assert_eq!(line(&now, 10.0), "4,000 feasible, 6,000 not  1,000 points/s  90 s left");
+        assert_eq!(line(&Snapshot::default(), 10.0), "0 feasible, 0 not  0 points/s  ? left");
+    }
 }

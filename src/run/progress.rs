@@ -3,6 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::units::real;
+
 /// What has been done so far. Workers add to it every thousand points, not at every one.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -32,6 +34,23 @@ pub struct Snapshot {
     pub infeasible: u64,
     /// The shortest time found, in seconds.
     pub best: Option<f64>,
+}
+
+impl Snapshot {
+    /// Points evaluated so far.
+    #[must_use]
+    pub const fn points(&self) -> u64 {
+        self.feasible + self.infeasible
+    }
+
+    /// Seconds left after some seconds, if what is to do goes as what is done; none before anything is.
+    ///
+    /// Numbers that are no points are passed at once, so only numbers say how far a run is, and only points how fast.
+    #[must_use]
+    pub fn left(&self, seconds: f64) -> Option<f64> {
+        let to_do = real(self.to_do.saturating_sub(self.passed));
+        (self.passed > 0).then(|| seconds * to_do / real(self.passed))
+    }
 }
 
 impl Progress {
