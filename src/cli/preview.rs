@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::render::{count, estimate};
 use crate::run::preview::{COUNTED, SAMPLE, preview as look};
 use crate::sweep::Sweep;
-use crate::units::{Unit, human, plain, real};
+use crate::units::{Unit, human};
 
 /// CPU time of a point, all included: see `benches/README.md`.
 const SECONDS_A_POINT: f64 = 4e-6;
@@ -27,17 +27,21 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
             count(SAMPLE)
         );
     }
+    let width = if found.is_exact() { 16 } else { 38 };
+    let line = |what: &str, points: u64, meaning: &str| {
+        let points = estimate(found.estimate(points));
+        anstream::println!("  {what:<10}  {points:>width$}  {meaning}");
+    };
     for (name, removed) in &found.removed {
-        anstream::println!("  not tried   {:>24}  {name}", estimate(found.estimate(*removed)));
+        line("not tried", *removed, name);
     }
-    anstream::println!("  left        {:>24}  points, a row each", estimate(found.estimate(found.left)));
-    let mut fit = found.left;
+    line("left", found.left, "points, a row each");
     for (reason, points) in &found.infeasible {
-        anstream::println!("  cannot be   {:>24}  {}", estimate(found.estimate(*points)), reason.name());
-        fit -= points;
+        line("cannot be", *points, reason.name());
     }
-    anstream::println!("  can be      {:>24}  points", estimate(found.estimate(fit)));
-    let (left, _) = found.estimate(found.left);
+    let fit = found.left - found.infeasible.iter().map(|reason| reason.1).sum::<u64>();
+    line("can be", fit, "points");
+    let left = found.estimate(found.left).value();
     anstream::println!(
         "about {} of CPU and {} of disk, as measured on other sweeps (benches/README.md)",
         human(left * SECONDS_A_POINT, Unit::SECOND),
@@ -62,5 +66,5 @@ fn product(sweep: &Sweep) {
         let more = if axis.alternatives.len() > labels.len() { ", ..." } else { "" };
         anstream::println!("  {:<28} {:>10}  {}{more}", axis.name, count(axis.len), labels.join(", "));
     }
-    anstream::println!("product {} = {}", plain(real(sweep.space.len())), count(sweep.space.len()));
+    anstream::println!("product = {}", count(sweep.space.len()));
 }

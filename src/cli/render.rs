@@ -6,8 +6,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::exit::WrongFlag;
+use crate::run::preview::Estimate;
 use crate::sweep::{Diagnostic, Place, Severity, Source};
-use crate::units::{Unit, human, plain};
+use crate::units::{Unit, human, whole};
 
 /// Prints remarks on a sweep file with the lines they are about.
 pub fn diagnostics(found: &[Diagnostic], file: &Path, text: &str, overrides: &[String]) {
@@ -144,11 +145,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// An estimated count: `1.7e9 +- 3e6`, or exactly.
-pub fn estimate((value, error): (f64, f64)) -> String {
-    if error == 0.0 && value < 1e15 {
-        count(crate::units::whole(value.round()))
-    } else {
-        format!("about {} +- {}", plain(value.round()), plain(error.ceil()))
+/// A count as well as it is known: `1,658,880`, `about 1,700,000,000 +- 3,000,000`, `fewer than about 15,000,000`.
+pub fn estimate(estimate: Estimate) -> String {
+    let rounded = |value: f64| count(whole(value.round()));
+    match estimate {
+        Estimate::Exact(exact) => count(exact),
+        Estimate::About(value, error) => format!("about {} +- {}", rounded(value), rounded(error.ceil())),
+        Estimate::Below(bound) => format!("fewer than about {}", rounded(bound)),
     }
 }

@@ -1,6 +1,7 @@
 //! The preview: what a sweep is before anything is evaluated: how many points, what each rule removes, what cannot exist.
 
 use crate::sweep::{Removal, Remover, Sweep, point};
+use crate::units::real;
 use crate::workload::{Placement, Reason, check, place};
 
 /// The largest product that is counted number by number.
@@ -33,15 +34,42 @@ impl Preview {
     /// A count of those looked at as an estimate for the whole, with its standard error.
     ///
     /// ```text
-    /// N k / n  +-  N sqrt(p (1 - p) / n),  p = k / n
+    /// N k / n  +-  N sqrt(p (1 - p) / n),  p = k / n;  below 3 N / n at 95 % if k = 0 (the rule of three)
     /// ```
     #[must_use]
-    pub fn estimate(&self, count: u64) -> (f64, f64) {
-        use crate::units::real;
+    pub fn estimate(&self, count: u64) -> Estimate {
         let (raw, looked_at) = (real(self.raw), real(self.looked_at.max(1)));
         let share = real(count) / looked_at;
-        let error = if self.is_exact() { 0.0 } else { raw * (share * (1.0 - share) / looked_at).sqrt() };
-        (raw * share, error)
+        if self.is_exact() {
+            Estimate::Exact(count)
+        } else if count == 0 {
+            Estimate::Below(3.0 * raw / looked_at)
+        } else {
+            Estimate::About(raw * share, raw * (share * (1.0 - share) / looked_at).sqrt())
+        }
+    }
+}
+
+/// A count, as well as it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Estimate {
+    /// Counted one by one.
+    Exact(u64),
+    /// From a sample, with its standard error.
+    About(f64, f64),
+    /// None in a sample, so most likely fewer than this.
+    Below(f64),
+}
+
+impl Estimate {
+    /// The most likely count.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Exact(count) => real(count),
+            Self::About(value, _) => value,
+            Self::Below(_) => 0.0,
+        }
     }
 }
 
