@@ -21,6 +21,7 @@ pub use exit::Exit;
 
 use crate::run::vocabulary;
 use crate::sweep::{Diagnostic, Place, Severity, Source, Sweep, resolve, tree::MAX_BYTES};
+use crate::units::narrow;
 
 /// Reads the arguments and does what they say.
 #[must_use]
@@ -51,62 +52,51 @@ pub fn main() -> ExitCode {
 }
 
 /// Reads and resolves a sweep file; prints everything that is wrong with it, or its cautions.
-fn load(file: &Path, overrides: &[String]) -> anyhow::Result<Result<Sweep, Exit>> {
-    let size = match std::fs::metadata(file) {
-        Ok(metadata) if metadata.is_dir() => {
-            let error = Diagnostic::error(format!("`{}` is a folder", file.display()))
-                .help("name a sweep file: `sweeps/quickstart.yaml`");
-            render::diagnostics(&[error], file, "", overrides);
-            return Ok(Err(Exit::Usage));
-        }
-        Ok(metadata) => metadata.len(),
-        Err(source) => {
-            let error = Diagnostic::error(format!("cannot read `{}`: {source}", file.display())).help(near_file(file));
-            render::diagnostics(&[error], file, "", overrides);
-            return Ok(Err(Exit::Usage));
-        }
-    };
-    if size > MAX_BYTES as u64 {
-        let place = Place { source: Source::File, line: 1, column: 1, length: 1 };
-        let first = first_line(file);
-        let error = Diagnostic::error(format!("the file has {size} bytes; a sweep file has at most {MAX_BYTES}"))
-            .at(place)
-            .help("give the name of a sweep file, not of a result or a trace");
-        render::diagnostics(&[error], file, &first, overrides);
-        return Ok(Err(Exit::Usage));
-    }
-    let bytes = std::fs::read(file)?;
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
-            let line = valid.matches('\n').count() + 1;
-            let column = valid.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-            let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-            let place = Place { source: Source::File, line: narrow(line), column: narrow(column), length: 1 };
-            let error = Diagnostic::error("the file is no UTF-8 text").at(place).help("a sweep file is YAML in UTF-8");
-            render::diagnostics(&[error], file, &valid, overrides);
-            return Ok(Err(Exit::Usage));
-        }
-    };
-    match resolve(&text, overrides, &vocabulary()) {
-        Ok(sweep) => {
-            if !sweep.cautions.is_empty() {
+fn load(file: &Path, overrides: &[String]) -> Result<Sweep, Exit> {
+    let (text, found) = match read(file) {
+        Ok(text) => match resolve(&text, overrides, &vocabulary()) {
+            Ok(sweep) => {
                 render::diagnostics(&sweep.cautions, file, &text, overrides);
+                return Ok(sweep);
             }
-            Ok(Ok(sweep))
-        }
-        Err(found) => {
-            render::diagnostics(&found, file, &text, overrides);
-            let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-            anstream::eprintln!(
-                "{errors} mistake{} in `{}`; nothing was run or written",
-                if errors == 1 { "" } else { "s" },
-                file.display()
-            );
-            Ok(Err(Exit::Usage))
-        }
+            Err(found) => (text, found),
+        },
+        Err((beginning, mistake)) => (beginning, vec![mistake]),
+    };
+    render::diagnostics(&found, file, &text, overrides);
+    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    let mistakes = if errors == 1 { "mistake" } else { "mistakes" };
+    anstream::eprintln!("{errors} {mistakes} in `{}`; nothing was run or written", file.display());
+    Err(Exit::Usage)
+}
+
+/// The text of a sweep file; or why there is none, with what could be read of it.
+fn read(file: &Path) -> Result<String, (String, Diagnostic)> {
+    let unread = |source: std::io::Error| {
+        let error = Diagnostic::error(format!("cannot read `{}`: {source}", file.display()));
+        (String::new(), error.help(near_file(file)))
+    };
+    let metadata = std::fs::metadata(file).map_err(unread)?;
+    if metadata.is_dir() {
+        let error = Diagnostic::error(format!("`{}` is a folder", file.display()));
+        return Err((String::new(), error.help("name a sweep file: `sweeps/quickstart.yaml`")));
     }
+    if metadata.len() > MAX_BYTES as u64 {
+        let size = metadata.len();
+        let error = Diagnostic::error(format!("the file has {size} bytes; a sweep file has at most {MAX_BYTES}"))
+            .at(Place { source: Source::File, line: 1, column: 1, length: 1 })
+            .help("give the name of a sweep file, not of a result or a trace");
+        return Err((first_line(file), error));
+    }
+    String::from_utf8(std::fs::read(file).map_err(unread)?).map_err(|error| {
+        let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let line = narrow(valid.matches('\n').count() as u64 + 1);
+        let column = narrow(valid.rsplit('\n').next().map_or(0, |last| last.chars().count()) as u64 + 1);
+        let error = Diagnostic::error("the file is no UTF-8 text")
+            .at(Place { source: Source::File, line, column, length: 1 })
+            .help("a sweep file is YAML in UTF-8");
+        (valid, error)
+    })
 }
 
 /// The sweep files beside a file that is not there.

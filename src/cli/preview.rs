@@ -13,8 +13,9 @@ const SECONDS_A_POINT: f64 = 4e-6;
 const BYTES_A_POINT: f64 = 30.0;
 
 /// Previews a sweep.
+#[expect(clippy::unnecessary_wraps, reason = "every subcommand has this shape")]
 pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
-    let sweep = match super::load(&args.sweep, &args.set)? {
+    let sweep = match super::load(&args.sweep, &args.set) {
         Ok(sweep) => sweep,
         Err(exit) => return Ok(exit),
     };

@@ -20,7 +20,7 @@ use crate::run::{self, Done, Order, Progress, RunError};
 
 /// Runs a sweep.
 pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    let sweep = match super::load(&args.sweep, &args.set)? {
+    let sweep = match super::load(&args.sweep, &args.set) {
         Ok(sweep) => sweep,
         Err(exit) => return Ok(exit),
     };

@@ -15,6 +15,27 @@ fn every_subcommand_has_help_and_nothing_is_a_wrong_call() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_ends_as_any_mistake_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let png = file("image.yaml", b"\x89PNG\r\n\x1a\n");
+    let large = file("large.yaml", &vec![b'#'; 20 << 20]);
+    let wrong = file("wrong.yaml", b"modle: GPT-3-175B\n");
+    let missing = folder.path().join("missing.yaml").to_str().expect("UTF-8").to_owned();
+    for name in [png, large, wrong, missing, folder.path().to_str().expect("UTF-8").to_owned()] {
+        let output = run(&["run", &name]);
+        let said = text(&output.stderr);
+        let last = said.lines().last().expect("a line");
+        let closing = last.ends_with(&format!("in `{name}`; nothing was run or written"));
+        assert!(code(&output) == 2 && closing, "{said}");
+    }
+}
+
+#[test]
 fn where_nothing_is_feasible_it_says_what_is_nearest_and_exits_with_3() {
     let out = tempfile::tempdir().expect("a folder");
     let output =
