@@ -5,8 +5,9 @@ use super::axis::{self, Axis};
 use super::diagnostic::Diagnostic;
 use super::inputs::Inputs;
 use super::key::{self, DIMS_FROM, Id};
+use super::leaf::with_unit;
 use super::resolve::Resolver;
-use crate::units::{real, whole};
+use crate::units::{Unit, real, whole};
 
 /// How many combinations of sizes are looked at for the possible numbers of NPUs.
 const MAX_SIZES: u64 = 100_000;
@@ -60,7 +61,12 @@ impl Resolver<'_> {
             }
         };
         let name = axis.name.clone();
-        let mut values: Vec<(f64, String)> = wholes.iter().map(|&value| (real(value), value.to_string())).collect();
+        let label = |value: u64| match key.map(|key| (key.kind, key.unit())) {
+            Some((key::Kind::Flag, _)) => (value == 1).to_string(),
+            Some((_, unit)) if unit != Unit::NONE => with_unit(real(value), unit),
+            _ => value.to_string(),
+        };
+        let mut values: Vec<(f64, String)> = wholes.iter().map(|&value| (real(value), label(value))).collect();
         if is(Id::OffloadOptimizer) {
             let tiers = self.walker.tiers.iter().enumerate().map(|(k, tier)| (real(k as u64), tier.clone()));
             values = std::iter::once((-1.0, "none".to_owned())).chain(tiers).collect();

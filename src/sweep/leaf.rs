@@ -102,7 +102,7 @@ fn in_unit(key: &Key, node: &Node, quantity: Quantity) -> Result<f64, Diagnostic
     }
     let name = key.name();
     if unit == Unit::NONE {
-        let fixed = bare_with_unit(value, wanted);
+        let fixed = with_unit(value, wanted);
         return Err(Diagnostic::error(format!("`{name}` is {} and needs its unit", wanted.describe()))
             .at(node.place)
             .help(format!("write `{name}: {fixed}` if that is what you mean")));
@@ -113,7 +113,8 @@ fn in_unit(key: &Key, node: &Node, quantity: Quantity) -> Result<f64, Diagnostic
 }
 
 /// A bare number with the unit that people most likely mean.
-fn bare_with_unit(value: f64, unit: Unit) -> String {
+#[must_use]
+pub fn with_unit(value: f64, unit: Unit) -> String {
     let word = unit.example().split_once(' ').map_or("", |split| split.1);
     format!("{} {word}", plain(value))
 }

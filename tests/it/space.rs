@@ -333,3 +333,18 @@ plan: {tp: 8}
         assert!(with(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn the_values_of_all_are_called_as_they_are_written() {
+    let found = sweep(
+        "model: Llama-3-8B\nseq_len: 2048\nglobal_batch: 4 seq\n\
+         cluster: {npu: H100-SXM-80GB, network: {nvlink: {preset: NVLink4, size: 8}}}\n\
+         plan: {tp: 2, sequence_parallel: all, micro_batch_size: all}\n",
+    );
+    let labels = |name: &str| {
+        let axis = found.space.axes.iter().find(|axis| axis.name == name).expect("an axis");
+        axis.alternatives.iter().map(|alternative| alternative.label.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels("plan.sequence_parallel"), ["false", "true"]);
+    assert_eq!(labels("plan.micro_batch_size"), ["1 seq", "2 seq", "4 seq"]);
+}
