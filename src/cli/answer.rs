@@ -1,17 +1,19 @@
 //! The answer of a run, within one screen: counts, what is compared, the front; or what was nearest.
 
+use std::cmp::Reverse;
 use std::time::Instant;
 
 use itertools::Itertools;
 use polars::prelude::{AnyValue, DataFrame};
 
-use super::render::{self, count};
+use super::render::{self, count, estimate};
 use crate::results::folder::Folder;
 use crate::results::store::Store;
 use crate::results::summary::{Compared, Summary};
 use crate::run::Done;
 use crate::run::compare::{candidates, remover};
-use crate::sweep::Sweep;
+use crate::run::preview::preview;
+use crate::sweep::{Rule, Sweep};
 use crate::units::{Unit, human, plain, real};
 use crate::workload::Reason;
 
@@ -51,7 +53,7 @@ pub fn answer(
         anstream::println!("  {status:<10}  {:>12}  {reason}", count(*rows));
     }
     if feasible == 0 {
-        nearest(results, summary)?;
+        nearest(sweep, results, summary)?;
     } else {
         compared(sweep, results, summary)?;
         front(sweep, results, summary)?;
@@ -60,17 +62,40 @@ pub fn answer(
     Ok(())
 }
 
-/// What is nearest to feasible, and what would help.
-fn nearest(results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+/// What is nearest to feasible, and what would help: what exists and fails a requirement, else what lacks least memory.
+fn nearest(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
     anstream::println!("\nnothing is feasible");
-    if let Some((place, lacks)) = summary.nearest {
-        let row = results.rows(&[place])?;
-        let columns = present(
-            &row,
-            &["id", "model", "tp", "pp", "dp", "zero", "recompute", "peak_memory_bytes", "memory_margin_bytes"],
+    if summary.rows() == 0 {
+        let found = preview(sweep);
+        anstream::println!("no combination is tried; what removes how many of {}:", count(sweep.space.len()));
+        for (rule, removed) in found.removed.iter().sorted_by_key(|removed| Reverse(removed.1)) {
+            anstream::println!(
+                "  {:>12}  {}",
+                estimate(found.estimate(*removed)),
+                explained(rule, &sweep.space.filters)
+            );
+        }
+    } else if !summary.unmet.is_empty() {
+        let (objective, direction) = &sweep.decide.objectives[0];
+        let best = summary.unmet.values().sorted_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0).collect_vec();
+        let rows = results.rows(&best)?;
+        let mut columns = vec!["reason".to_owned(), "id".to_owned(), objective.clone()];
+        columns.extend(sweep.decide.objectives.iter().map(|objective| objective.0.clone()));
+        columns.extend(telling(sweep, &rows));
+        columns.extend(present(&rows, &NEAREST));
+        let columns = columns.into_iter().unique().collect_vec();
+        anstream::println!(
+            "nearest: what exists, the best by {} {objective} that fails a requirement:",
+            direction.name()
         );
+        anstream::println!("{}", render::frame(&rows, &columns)?);
+        for rule in summary.unmet.keys() {
+            anstream::println!("required: {}", explained(rule, &sweep.require));
+        }
+    } else if let Some((place, lacks)) = summary.nearest {
+        let row = results.rows(&[place])?;
         anstream::println!("nearest: this point lacks {}", human(lacks, Unit::BYTE));
-        anstream::println!("{}", render::frame(&row, &columns)?);
+        anstream::println!("{}", render::frame(&row, &present(&row, &NEAREST))?);
         anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
     } else {
         let most = summary.counts.iter().max_by_key(|count| count.1);
@@ -85,6 +110,16 @@ fn nearest(results: &Folder, summary: &Summary) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What is shown of a point that is nearest to feasible.
+const NEAREST: [&str; 9] =
+    ["id", "model", "tp", "pp", "dp", "zero", "recompute", "peak_memory_bytes", "memory_margin_bytes"];
+
+/// The name of a rule and, if it is one of the file's, its text.
+fn explained(name: &str, rules: &[Rule]) -> String {
+    let rule = rules.iter().find(|rule| rule.name == name);
+    rule.map_or_else(|| name.to_owned(), |rule| format!("{name}: {}", rule.text))
 }
 
 /// Those of some columns that a frame has.

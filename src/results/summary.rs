@@ -30,8 +30,10 @@ pub struct Summary {
     pub front: Vec<Member<RowPlace>>,
     /// The compared alternatives: those known beforehand in their order, then those that were met.
     pub compared: Vec<Compared>,
-    /// If nothing is feasible: the point that lacks least memory, and how many bytes it lacks.
+    /// The point that lacks least memory, and how many bytes it lacks.
     pub nearest: Option<(RowPlace, f64)>,
+    /// For each requirement the best point by the first objective that exists and fails it, and its cost.
+    pub unmet: BTreeMap<String, (RowPlace, f64)>,
 }
 
 /// A compared alternative.
@@ -125,6 +127,11 @@ impl Summary {
             }
             if feasible {
                 front.insert(place, &costs);
+            } else if status == "unmet" {
+                let cost = costs.first().copied().filter(|cost| !cost.is_nan()).unwrap_or(f64::INFINITY);
+                if self.unmet.get(reason).is_none_or(|best| cost < best.1) {
+                    self.unmet.insert(reason.to_owned(), (place, cost));
+                }
             } else if reason == "memory"
                 && let Some(lacks) = margins.as_ref().map(|margins| -margins[row])
                 && self.nearest.is_none_or(|nearest| lacks < nearest.1)

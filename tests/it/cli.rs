@@ -46,6 +46,31 @@ fn where_nothing_is_feasible_it_says_what_is_nearest_and_exits_with_3() {
 }
 
 #[test]
+fn where_nothing_is_left_the_rules_are_named() {
+    let out = tempfile::tempdir().expect("a folder");
+    let said = |more: &str| {
+        let out = out.path().join("r");
+        let output = run(&[
+            "run",
+            "tests/data/reader_feasible.yaml",
+            "--fresh",
+            "--out",
+            out.to_str().expect("UTF-8"),
+            "-s",
+            more,
+        ]);
+        assert_eq!(code(&output), 3, "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let none = said("where={none: tp > 1000000}");
+    assert!(none.contains("0 points") && none.contains("none: tp > 1000000"), "{none}");
+    let unmet = said("require={fast: iteration_time < 1 ns, small: npus < 0}");
+    assert!(unmet.contains("required: fast: iteration_time < 1 ns"), "{unmet}");
+    let row = unmet.lines().find(|line| line.trim_start().starts_with("fast "));
+    assert!(row.is_some_and(|row| row.contains(" s")), "{unmet}");
+}
+
+#[test]
 fn a_finished_folder_answers_top_pareto_query_and_csv() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("r").to_str().expect("UTF-8").to_owned();
