@@ -98,7 +98,7 @@ pub fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     match known.len() {
         0 => None,
         1..=FEW => Some(format!("one of {}", quoted(&known))),
-        _ => Some(format!("one of {}, ... (`starsweep list` shows all)", quoted(&known[..FEW]))),
+        _ => Some(format!("one of {}, ... (`starsweep list` says where all are)", quoted(&known[..FEW]))),
     }
 }
 
