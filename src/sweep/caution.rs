@@ -141,14 +141,15 @@ impl Resolver<'_> {
 
     /// Cautions where alternatives with different jobs fall into one line of what is compared.
     pub(super) fn jobs_not_compared(&mut self, compare: &Node, compared: &[usize], axes: &[Axis]) {
-        let job = (0..KEYS.len()).filter(|&slot| is_of_job(&KEYS[slot])).collect_vec();
         for axis in axes {
+            let touched = axis.touched.iter().map(|&slot| slot as usize);
+            let job = touched.filter(|&slot| KEYS.get(slot).is_some_and(is_of_job)).collect_vec();
             let bits = |alternative: &Alternative, slots: &[usize]| {
                 slots.iter().map(|&slot| alternative.bits(slot)).collect_vec()
             };
             let lines = axis.alternatives.iter().map(|alternative| bits(alternative, compared));
             let jobs = axis.alternatives.iter().map(|alternative| bits(alternative, &job));
-            if lines.clone().zip(jobs).unique().count() > lines.unique().count() {
+            if !job.is_empty() && lines.clone().zip(jobs).unique().count() > lines.unique().count() {
                 let name = &axis.name;
                 let items = if let Value::List(items) = &compare.value { items } else { std::slice::from_ref(compare) };
                 let wanted = items.iter().filter_map(Node::scalar).chain([name.clone()]).join(", ");

@@ -66,7 +66,7 @@ pub fn read(
         }
     }
     if let Some(entry) = baseline {
-        let labels = decide.compare.iter().flat_map(|shown| &shown.labels).cloned().collect_vec();
+        let labels = decide.compare.iter().flat_map(|shown| shown.labels.iter()).cloned().collect_vec();
         match entry.node.scalar() {
             Some(name) if labels.contains(&name) => decide.baseline = Some(name),
             Some(name) => {

@@ -1,5 +1,7 @@
 //! What `decide` may name: whatever part of the file holds an axis, and the columns that tell its alternatives apart.
 
+use std::sync::Arc;
+
 use itertools::Itertools;
 
 use super::axis::Axis;
@@ -21,7 +23,7 @@ pub struct Shown {
     /// The columns that tell its alternatives apart.
     pub columns: Vec<String>,
     /// What its alternatives are called.
-    pub labels: Vec<String>,
+    pub labels: Arc<[String]>,
     /// Its place among the axes of the space; none if an alternative of another holds it.
     pub axis: Option<usize>,
 }
@@ -143,8 +145,8 @@ impl Resolver<'_> {
         let touched = frame.axes.iter().flat_map(|axis| axis.touched.iter().copied()).unique();
         for column in touched.filter_map(follows) {
             let slot = column.slot().unwrap_or_default();
-            let labels = labels.iter().find(|label| label.0 == slot).map(|label| label.1.clone()).unwrap_or_default();
-            let shown = Shown { columns: vec![column.column.name.clone()], labels, axis: None };
+            let labels = labels.iter().find(|label| label.0 == slot).map_or(&[][..], |label| &label.1);
+            let shown = Shown { columns: vec![column.column.name.clone()], labels: labels.into(), axis: None };
             for name in both_names(&column.column) {
                 if subjects.iter().all(|subject| subject.name != name) {
                     subjects.push(Subject { name, axes: vec![shown.clone()] });
@@ -167,7 +169,7 @@ impl Resolver<'_> {
         let shown = columns_of(axis, self.label_slot(axis), columns);
         let alternatives = axis.alternatives.iter().map(|alternative| alternative.label.clone());
         let known = self.label_slot(axis).and_then(|slot| labels.iter().find(|label| label.0 == slot));
-        let labels = known.map_or_else(|| alternatives.collect(), |label| label.1.clone());
+        let labels = known.map_or_else(|| alternatives.collect(), |label| label.1.as_slice().into());
         let mut names = around.names(&axis.name);
         names.extend(around.labels.iter().cloned());
         names.extend(shown.iter().flat_map(|column| both_names(column)));
@@ -179,7 +181,7 @@ impl Resolver<'_> {
                 add(subjects, name, &shown);
             }
         }
-        for alternative in &axis.alternatives {
+        for alternative in axis.alternatives.iter().filter(|alternative| !alternative.axes.is_empty()) {
             let mut inner = around.clone();
             inner.note(alternative.settings.iter().map(|setting| (setting.slot, setting.value)), &self.walker.names);
             inner.labels.push(alternative.label.clone());
@@ -214,7 +216,9 @@ fn add(subjects: &mut Vec<Subject>, name: &str, shown: &Shown) {
     match subject.axes.iter_mut().find(|known| known.columns == shown.columns) {
         Some(known) => {
             known.axis = known.axis.filter(|_| known.axis == shown.axis);
-            known.labels = known.labels.iter().chain(&shown.labels).unique().cloned().collect();
+            if known.labels != shown.labels {
+                known.labels = known.labels.iter().chain(&*shown.labels).unique().cloned().collect();
+            }
         }
         None => subject.axes.push(shown.clone()),
     }
