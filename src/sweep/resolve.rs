@@ -475,9 +475,9 @@ impl Resolver<'_> {
         let mut set: Vec<usize> = frame.settings.iter().map(|setting| setting.0 as usize).collect();
         for axis in &frame.axes {
             axis.visit(&mut |axis, alternative| {
-                match axis.touched.as_slice() {
-                    &[slot] if axis.len > 1 => swept.push(slot as usize),
-                    &[_] => {}
+                match *axis.touched.as_slice() {
+                    [slot] if axis.len > 1 => swept.push(slot as usize),
+                    [_] => {}
                     _ => swept.extend(self.label_slot(axis)),
                 }
                 set.extend(alternative.settings.iter().map(|setting| setting.slot as usize));
