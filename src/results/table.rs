@@ -60,12 +60,14 @@ impl Table {
     }
 
     /// Whether a column still wants the value of the row that was begun: a constant one only that of the first.
+    #[inline]
     #[must_use]
     pub fn wants(&self, column: usize) -> bool {
         !self.columns[column].constant || self.values[column].is_empty()
     }
 
     /// The next value of a column.
+    #[inline]
     pub fn push(&mut self, column: usize, value: f64) {
         self.values[column].push(value);
     }

@@ -158,18 +158,21 @@ impl Inputs {
     }
 
     /// The value of a slot as it counts; NaN if there is none.
+    #[inline]
     #[must_use]
     pub fn get(&self, slot: usize) -> f64 {
         self.value[slot]
     }
 
     /// The value of a key as it counts; NaN if there is none.
+    #[inline]
     #[must_use]
     pub fn key(&self, id: Id) -> f64 {
         self.value[id as usize]
     }
 
     /// The value of a field of a dimension.
+    #[inline]
     #[must_use]
     pub fn dim(&self, dim: usize, field: DimId) -> f64 {
         self.value[dim_slot(dim, field)]
@@ -182,6 +185,7 @@ impl Inputs {
     }
 
     /// How many dimensions the network has.
+    #[inline]
     #[must_use]
     pub const fn dim_count(&self) -> usize {
         self.dims
@@ -224,10 +228,12 @@ impl Inputs {
         self.removed |= 1 << removal as u8;
     }
 
+    #[inline]
     fn put(&mut self, id: Id, value: f64) {
         self.value[id as usize] = value;
     }
 
+    #[inline]
     fn written(&self, id: Id) -> f64 {
         self.given[id as usize]
     }

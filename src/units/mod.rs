@@ -24,18 +24,21 @@ const PS_PER_S: f64 = 1e12;
 const NS_PER_S: f64 = 1e9;
 
 /// A count as `f64`: exact below 2^53, the nearest value above.
+#[inline]
 #[must_use]
 pub fn real(count: u64) -> f64 {
     count as f64
 }
 
 /// A non-negative whole `f64` as a count; fractions are cut off, negative values and NaN give 0, huge ones `u64::MAX`.
+#[inline]
 #[must_use]
 pub fn whole(value: f64) -> u64 {
     value as u64
 }
 
 /// A whole `f64` as a signed number; fractions are cut off, what does not fit stops at the ends.
+#[inline]
 #[must_use]
 pub fn signed(value: f64) -> i64 {
     value as i64
@@ -48,12 +51,14 @@ pub fn from_signed(value: i64) -> f64 {
 }
 
 /// A count as `u32`; what does not fit becomes `u32::MAX`.
+#[inline]
 #[must_use]
 pub fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// A count as `usize`; what does not fit becomes `usize::MAX`.
+#[inline]
 #[must_use]
 pub fn index(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
