@@ -7,6 +7,7 @@ use starsweep::system::memory::Memory;
 use starsweep::system::topology::Topology;
 use starsweep::system::{Collectives, Dimension, Network, Npu, Span, System};
 use starsweep::units::{Bandwidth, Bytes, Delay, FlopRate, real};
+use starsweep::workload::program::Account;
 
 use crate::support::evaluations;
 
@@ -172,4 +173,28 @@ fn doubling_dp_at_a_fixed_batch_halves_the_microbatches() {
         }
     };
     assert_eq!(microbatches(64), 2 * microbatches(128));
+}
+
+#[test]
+fn what_a_pass_cannot_hide_of_data_parallel_traffic_is_exposed() {
+    let of = |bandwidth: &str, overlap: bool| {
+        let yaml = format!(
+            "model: {{layers: 8, hidden: 4096, heads: 32, ffn: 16384, mlp: gelu, vocab: 32000}}\nseq_len: 2048\n\
+             global_batch: 32 seq\nprecision: bf16\n\
+             cluster: {{npu: H100-SXM-80GB, npus: 8, network: {{a: {{block: switch, size: 8, bandwidth: {bandwidth}}}}}}}\n\
+             plan: {{tp: 1, pp: 1, zero: 0, overlap_dp: {overlap}}}\n"
+        );
+        let report = evaluations(&yaml).remove(0).report;
+        (report.data_busy.as_seconds(), report.exposed[Account::Data as usize].as_seconds())
+    };
+    // However slow, a pass hides what it lasts but for a layer; however fast, a layer's traffic is exposed.
+    let hidden = ["3 GB/s", "6 GB/s", "12 GB/s"].map(|bandwidth| {
+        let ((busy, exposed), (all_busy, all_exposed)) = (of(bandwidth, true), of(bandwidth, false));
+        assert_eq!((all_busy, all_exposed), (busy, busy), "{bandwidth}");
+        busy - exposed
+    });
+    assert!(hidden[0] > 0.0, "{hidden:?}");
+    assert!(hidden.iter().all(|other| (other - hidden[0]).abs() < 1e-9), "{hidden:?}");
+    let (busy, exposed) = of("2000 GB/s", true);
+    assert!((exposed - busy / 8.0).abs() < 1e-9, "{exposed} of {busy}");
 }
