@@ -153,7 +153,21 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
         let called = candidate(alternative).map_or_else(|| cells(&columns, &alternative.name), |it| it.labels.clone());
         baseline.is_some_and(|name| called.contains(name))
     };
-    let reference = sorted.iter().find(is_baseline).or(sorted.first()).map(cost).filter(|cost| cost.is_finite());
+    // A line is measured against the baseline, or the best, that agrees with it in all else: in the job at least.
+    let compare = &sweep.decide.compare;
+    let of_baseline = baseline.and_then(|name| compare.iter().position(|shown| shown.labels.contains(name)));
+    let sets_apart = |k: usize| of_baseline.map_or_else(|| sweep.is_of_job(&compare[k]), |baseline| k != baseline);
+    let apart = columns
+        .iter()
+        .positions(|&column| {
+            (0..compare.len()).any(|k| sets_apart(k) && compare[k].columns.iter().any(|it| it == column))
+        })
+        .collect_vec();
+    let reference = |line: &Compared| {
+        let mut peers = sorted.iter().filter(|other| apart.iter().all(|&k| other.name[k] == line.name[k]));
+        let found = if baseline.is_some() { peers.find(is_baseline) } else { peers.next() };
+        found.map(cost).filter(|cost| cost.is_finite())
+    };
     let others = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone());
     let fixed = columns.iter().copied().chain([objective.as_str()]).collect_vec();
     let more =
@@ -168,7 +182,7 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
         // Those with a best point come first, so the k-th of them is the k-th row.
         if let Some((_, costs)) = &alternative.best {
             line.push(human(direction.cost(costs[0]), render::unit_of(objective)));
-            line.push(reference.map_or_else(String::new, |reference| plain(costs[0] / reference)));
+            line.push(reference(alternative).map_or_else(|| "-".to_owned(), |reference| plain(costs[0] / reference)));
             for name in &more {
                 line.push(render::cell(name, &rows.column(name)?.get(row)?));
             }
@@ -188,7 +202,26 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
     if sorted.len() > shown.len() {
         anstream::println!("  ... {} more", count((sorted.len() - shown.len()) as u64));
     }
+    same(sweep, &rows, &header);
     Ok(())
+}
+
+/// Says what rows of a frame agree in, of what the sweep varies.
+fn same(sweep: &Sweep, rows: &DataFrame, header: &[String]) {
+    let telling = telling(sweep, rows);
+    let agree = sweep.axis_columns().into_iter().filter(|name| !telling.iter().any(|it| it == name));
+    let mut found = Vec::new();
+    for name in agree.filter(|name| !header.iter().any(|it| it == name)).unique() {
+        if let Ok(column) = rows.column(name)
+            && let Ok(value) = column.get(0)
+            && !value.is_null()
+        {
+            found.push(format!("{name} {}", render::cell(name, &value)));
+        }
+    }
+    if !found.is_empty() {
+        anstream::println!("  the same in all: {}", found.join(", "));
+    }
 }
 
 /// Values of some columns for people.
@@ -207,14 +240,17 @@ fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<(
     columns.extend(telling(sweep, &rows));
     columns.extend(present(&rows, &["mfu", "peak_memory_bytes", "busiest_dim"]));
     let columns = columns.into_iter().unique().collect_vec();
-    anstream::println!("\nthe front ({}), {} points:", names.join(", "), summary.front.len());
+    let points = if summary.front.len() == 1 { "point" } else { "points" };
+    anstream::println!("\nthe front ({}), {} {points}:", names.join(", "), summary.front.len());
     anstream::println!("{}", render::frame(&rows, &columns)?);
     if summary.front.len() > SHOWN {
         anstream::println!("  ... all in pareto.csv");
     }
+    same(sweep, &rows, &columns);
     let ties: u64 = summary.front.iter().map(|member| member.ties - 1).sum();
     if ties > 0 {
-        anstream::println!("  {} more points tie with one of these; the first of each is shown", count(ties));
+        let points = if ties == 1 { "point ties" } else { "points tie" };
+        anstream::println!("  {} more {points} with one of these; the first of each is shown", count(ties));
     }
     Ok(())
 }

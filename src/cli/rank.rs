@@ -1,6 +1,7 @@
 //! `top` and `pareto`: the best points of a folder, whatever sweep it is of.
 
 use itertools::Itertools;
+use polars::prelude::{Column as Series, DataFrame};
 
 use super::args::RankArgs;
 use super::exit::{Exit, WrongFlag};
@@ -56,7 +57,12 @@ fn known(name: &str, columns: &[String]) -> Result<String, WrongFlag> {
 }
 
 /// The columns to show: those told, else the objectives and what tells rows apart.
-fn shown(args: &RankArgs, columns: &[String], objectives: &[(String, Direction)]) -> anyhow::Result<Vec<String>> {
+fn shown(
+    args: &RankArgs,
+    rows: &DataFrame,
+    columns: &[String],
+    objectives: &[(String, Direction)],
+) -> anyhow::Result<Vec<String>> {
     if !args.columns.is_empty() {
         return Ok(args.columns.iter().map(|column| known(column, columns)).collect::<Result<_, _>>()?);
     }
@@ -80,9 +86,15 @@ fn shown(args: &RankArgs, columns: &[String], objectives: &[(String, Direction)]
         "mfu",
         "peak_memory_bytes",
     ];
-    let mut found: Vec<String> = objectives.iter().map(|objective| objective.0.clone()).collect();
-    found.extend(usual.iter().filter(|name| columns.iter().any(|column| column == *name)).map(|&name| name.to_owned()));
-    Ok(found.into_iter().unique().collect())
+    let metrics = vocabulary().metrics;
+    let is_input = |name: &&String| !metrics.iter().any(|metric| metric.column == **name);
+    let differs = |name: &&String| rows.column(name).and_then(Series::n_unique).is_ok_and(|unique| unique > 1);
+    let is_empty = |name: &str| rows.column(name).is_ok_and(|column| column.null_count() == rows.height());
+    let inputs = columns.iter().take_while(is_input).filter(differs).map(String::as_str);
+    let told = objectives.iter().map(|objective| objective.0.as_str());
+    let known = usual.into_iter().filter(|name| columns.iter().any(|column| column == name));
+    let shown = told.chain(known).chain(inputs).filter(|name| !is_empty(name)).unique();
+    Ok(shown.map(str::to_owned).collect())
 }
 
 /// The best points by the first objective.
@@ -114,7 +126,7 @@ pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::NothingFeasible);
     }
     let rows = folder.rows(&best.iter().map(|best| best.1).collect::<Vec<_>>())?;
-    anstream::println!("{}", render::frame(&rows, &shown(args, &columns, &objectives)?)?);
+    anstream::println!("{}", render::frame(&rows, &shown(args, &rows, &columns, &objectives)?)?);
     Ok(Exit::Complete)
 }
 
@@ -130,7 +142,7 @@ pub fn pareto(args: &RankArgs) -> anyhow::Result<Exit> {
     }
     let places: Vec<_> = summary.front.iter().map(|member| member.place).take(index(args.rows)).collect();
     let rows = folder.rows(&places)?;
-    anstream::println!("{}", render::frame(&rows, &shown(args, &columns, &objectives)?)?);
+    anstream::println!("{}", render::frame(&rows, &shown(args, &rows, &columns, &objectives)?)?);
     if summary.front.len() > places.len() {
         anstream::println!("  ... {} in all (-n shows more)", summary.front.len());
     }

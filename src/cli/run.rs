@@ -33,7 +33,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let outcome = run::run(&sweep, &order, &progress, &signals.stop);
     meter.stop();
     let (store, done) = match outcome {
-        Err(RunError::Store(refused @ (StoreError::Locked(_) | StoreError::NotOurs(_)))) => return Err(refused.into()),
+        // Nothing was begun: there is nothing to go on with.
+        Err(RunError::Store(
+            refused @ (StoreError::Locked(_)
+            | StoreError::NotOurs(_)
+            | StoreError::File { action: "make" | "lock", .. }),
+        )) => return Err(refused.into()),
         outcome => outcome.with_context(|| advice(&order.folder))?,
     };
     if let Some(dropped) = done.dropped {

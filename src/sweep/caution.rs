@@ -169,7 +169,7 @@ impl Resolver<'_> {
 }
 
 /// Whether a key says what is computed, whatever computes it.
-fn is_of_job(key: &Key) -> bool {
+pub(super) fn is_of_job(key: &Key) -> bool {
     let section = key.path.split('.').next().unwrap_or_default();
     matches!(section, "model" | "workload" | "seq_len" | "global_batch") && key.path != "model.parameters"
 }

@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 
-use super::diagnostic::{Diagnostic, suggest};
+use super::diagnostic::{Diagnostic, quoted, suggest};
 use super::expression::{Kind, Scope};
 use super::scope::{Direction, Names};
 use super::subject::{Shown, Subject};
@@ -90,6 +90,14 @@ fn named_axes(node: &Node, subjects: &[Subject], fixed: &[String], complaints: &
     for item in items {
         let name = item.scalar().unwrap_or_default();
         if let Some(subject) = subjects.iter().find(|subject| subject.name == name) {
+            // The last word of several paths may mean any of them; a section, or a line, means all that it holds.
+            let ends = subject.axes.iter().filter(|shown| shown.path.rsplit('.').next() == Some(&name));
+            let paths = ends.map(|shown| shown.path.as_str()).unique().collect_vec();
+            if paths.len() > 1 {
+                let diagnostic = Diagnostic::error(format!("`{name}` may be any of {}", quoted(&paths)));
+                complaints.push(diagnostic.at(item.place).help(format!("write for example `{}`", paths[0])));
+                continue;
+            }
             found.extend(subject.axes.iter().cloned());
         } else if !fixed.contains(&name) {
             let known = subjects.iter().map(|subject| subject.name.as_str());

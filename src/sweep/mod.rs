@@ -71,6 +71,16 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Whether an axis that is compared changes what is computed: times of different jobs do not stand against each other.
+    #[must_use]
+    pub fn is_of_job(&self, shown: &subject::Shown) -> bool {
+        let slots = self.columns.iter().filter(|column| shown.columns.contains(&column.column.name));
+        let own = slots.filter_map(InputColumn::slot);
+        let axis = shown.axis.map(|axis| self.space.axes[axis].touched.as_slice()).unwrap_or_default();
+        own.chain(axis.iter().map(|&slot| slot as usize))
+            .any(|slot| key::KEYS.get(slot).is_some_and(caution::is_of_job))
+    }
+
     /// The columns that are axes: of values, of named alternatives, of rows of a zip. Not those that follow from one.
     #[must_use]
     pub fn axis_columns(&self) -> Vec<&str> {

@@ -20,6 +20,8 @@ use crate::units::{index, whole};
 /// An axis as the table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
+    /// Its path, dimensions by their names.
+    pub path: String,
     /// The columns that tell its alternatives apart.
     pub columns: Vec<String>,
     /// What its alternatives are called.
@@ -54,6 +56,16 @@ impl Around {
                 self.dims.push((dim, name.clone()));
             }
         }
+    }
+
+    /// A path with dimensions by their names: `leaf.bandwidth`.
+    fn path(&self, path: &str) -> String {
+        let dim = |number: &str| {
+            number.parse().ok().and_then(|number: usize| self.dims.iter().rev().find(|dim| dim.0 == number))
+        };
+        let below = path.strip_prefix("cluster.network.").and_then(|rest| rest.split_once('.'));
+        let named = below.and_then(|(number, field)| Some(format!("{}.{field}", dim(number)?.1)));
+        named.unwrap_or_else(|| path.to_owned())
     }
 
     /// Every name of a path: each run of its words, dimensions by their own names or by `dim0`.
@@ -146,7 +158,8 @@ impl Resolver<'_> {
         for column in touched.filter_map(follows) {
             let slot = column.slot().unwrap_or_default();
             let labels = labels.iter().find(|label| label.0 == slot).map_or(&[][..], |label| &label.1);
-            let shown = Shown { columns: vec![column.column.name.clone()], labels: labels.into(), axis: None };
+            let name = column.column.name.clone();
+            let shown = Shown { path: name.clone(), columns: vec![name], labels: labels.into(), axis: None };
             for name in both_names(&column.column) {
                 if subjects.iter().all(|subject| subject.name != name) {
                     subjects.push(Subject { name, axes: vec![shown.clone()] });
@@ -175,8 +188,9 @@ impl Resolver<'_> {
         names.extend(shown.iter().flat_map(|column| both_names(column)));
         names.retain(|name| !around.taken.contains(name));
         if !shown.is_empty() {
-            let shown =
-                Shown { columns: shown.iter().map(|column| column.name.clone()).collect(), labels, axis: place };
+            let path = around.path(&axis.name);
+            let columns = shown.iter().map(|column| column.name.clone()).collect();
+            let shown = Shown { path, columns, labels, axis: place };
             for name in names.iter().unique() {
                 add(subjects, name, &shown);
             }

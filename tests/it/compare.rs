@@ -25,7 +25,7 @@ fn lines(yaml: &str) -> Vec<String> {
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     let said = text(&output.stdout);
     let compared = said.lines().skip_while(|line| !line.starts_with("compared")).skip(2);
-    compared.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+    compared.take_while(|line| !line.is_empty() && !line.starts_with("  the same")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -42,6 +42,42 @@ fn an_alternative_of_which_nothing_is_tried_has_a_line_with_the_rule_that_remove
     let racks: Vec<_> = found.iter().filter(|line| line.trim_start().starts_with("rack")).collect();
     assert!(racks.len() == 2 && racks.iter().all(|line| line.ends_with("none tried (small)")), "{found:#?}");
     assert!(found.len() == 4 && !found[0].contains("none tried"), "{found:#?}");
+}
+
+/// The ratio of each line to what it is measured against, by the first words of the line.
+fn ratios(yaml: &str, words: usize, ratio: usize) -> Vec<(String, f64)> {
+    let cells =
+        |line: &String| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect();
+    let line = |cells: Vec<String>| (cells[..words].join(" "), cells[ratio].parse().expect("a ratio"));
+    lines(yaml).iter().map(cells).map(line).collect()
+}
+
+#[test]
+fn a_line_is_measured_against_what_agrees_with_it_in_the_job() {
+    for (decide, baseline) in
+        [("compare: [seq_len, cluster]", "rack"), ("compare: [seq_len, cluster], baseline: node", "node")]
+    {
+        let found = ratios(&format!("{CLUSTERS}decide: {{{decide}}}"), 2, 3);
+        assert_eq!(found.len(), 4, "{found:?}");
+        for (name, ratio) in found {
+            assert_eq!(ratio == 1.0, name.ends_with(baseline), "{name} {ratio}");
+        }
+    }
+}
+
+#[test]
+fn the_answer_says_what_its_lines_agree_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("s.yaml");
+    let yaml = CLUSTERS.replace("seq_len: [2048, 4096]", "seq_len: 2048");
+    std::fs::write(&file, format!("{yaml}decide: {{compare: cluster}}")).expect("a file");
+    let out = folder.path().join("r");
+    let output = run(&["run", file.to_str().expect("UTF-8"), "--out", out.to_str().expect("UTF-8")]);
+    let said = text(&output.stdout);
+    assert!(said.contains("the same in all:") && said.contains("tp "), "{said}");
+    // And `top` shows every input in which its rows differ.
+    let top = text(&run(&["top", out.to_str().expect("UTF-8"), "-n", "40", "--min", "npus"]).stdout);
+    assert!(top.lines().next().is_some_and(|head| head.contains("dim1_size")), "{top}");
 }
 
 #[test]
