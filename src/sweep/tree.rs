@@ -183,6 +183,11 @@ fn in_our_words(said: &str) -> Option<(String, &'static str)> {
             "the file grows beyond any limit when its aliases are written out",
             "aliases (`*name`) that repeat each other grow beyond any size: write the values out",
         ),
+        (
+            "alias replay limit",
+            "the file grows beyond any limit when its aliases are written out",
+            "aliases (`*name`) that repeat each other grow beyond any size: write the values out",
+        ),
         ("a tab", TAB, "indent with spaces"),
         ("tabs", TAB, "indent with spaces"),
         (

@@ -151,6 +151,8 @@ mistakes! {
     a_mistyped_collective_is_one_mistake: "workload: {colective: all_reduce, size: 1 GB}\ncluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n";
     a_traced_algorithm_comes_later: with("collectives: {algorithm: {chakra: mine}}");
     a_speedup_comes_later: with("decide: {objectives: {speedup: max}}");
+    a_name_of_two_axes_is_asked_back: instead("bandwidth: 450 GB/s", "bandwidth: [450 GB/s, 900 GB/s]").replace("50 GB/s, hop", "[50 GB/s, 100 GB/s], hop") + "decide: {compare: bandwidth}\n";
+    a_comma_in_braces_ends_an_expression: with("derive: {k: max(tp, pp) % 3}");
     a_thousand_has_no_letter: instead("2048", "2k");
     names_do_not_go_in_circles: with("define: {a: b, b: a}\nmemory: a");
     an_alias_needs_its_anchor: instead("tp: 8", "tp: *x");

@@ -262,7 +262,8 @@ impl<'a> Parser<'a> {
         let token = self.take()?;
         match token.kind {
             TokenKind::Close => Ok(token.span),
-            TokenKind::End => Err(ExpressionError::new(open, "`(` is not closed").help("add a `)`")),
+            TokenKind::End => Err(ExpressionError::new(open, "`(` is not closed")
+                .help("add a `)`; in braces a comma ends the text: put the expression in quotes")),
             _ => Err(self.unexpected_behind_value(token)),
         }
     }
@@ -906,7 +907,12 @@ mod tests {
         refused("tp pp", "pp", "an operator is missing before `pp`", operator);
         refused("tp > 1 AND pp > 1", "AND", "an operator is missing before `AND`", "did you mean `and`?");
         refused("(tp (8))", "(", "an operator is missing before `(`", operator);
-        refused("tp * (pp + 1", "(", "`(` is not closed", "add a `)`");
+        refused(
+            "tp * (pp + 1",
+            "(",
+            "`(` is not closed",
+            "add a `)`; in braces a comma ends the text: put the expression in quotes",
+        );
         refused("tp > 1)", ")", "`)` closes nothing", "leave it out, or add a `(`");
         refused("tp > 1, pp > 1", ",", "`,` separates the values of `min` and `max` only", "join with `and` or `or`");
         refused("tp + not true", "not", "`not` needs parentheses here", "write `(not ...)`");
