@@ -1,6 +1,7 @@
 //! The clock: how long a program takes on a machine.
 
 pub mod closed_form;
+pub mod event_driven;
 pub mod report;
 
 pub use closed_form::evaluate;

@@ -1,0 +1,134 @@
+//! The machine as the event-driven engine sees it: dimensions with their links, and how collectives are cut and queued.
+
+use super::order::{DimensionOrder, QueueOrder};
+use crate::system::collective::Collective;
+use crate::system::topology::Topology;
+
+/// A dimension of the network, innermost first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dimension {
+    /// How it is wired.
+    pub block: Topology,
+    /// NPUs, or groups of the inner dimensions, that it connects.
+    pub size: u32,
+    /// Bytes a nanosecond of one link, one way.
+    pub bandwidth: f64,
+    /// Nanoseconds of one hop.
+    pub latency: f64,
+}
+
+/// How a collective runs on one dimension, in the reference's terms [ASTRA2].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recipe {
+    /// Every member passes blocks on to the next.
+    Ring,
+    /// Every member sends to all others, at most so many at a time.
+    Direct {
+        /// How many messages are under way at once; all if there is none.
+        window: Option<u32>,
+    },
+    /// Exchanges with partners 1, 2, 4, ... away.
+    HalvingDoubling,
+    /// Two trees that take turns, chunk by chunk; an all-reduce whatever is asked.
+    DoubleBinaryTree,
+}
+
+/// An algorithm of a list: a recipe on its dimension, or on one flat ring of all NPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Whether it runs over all NPUs at once, in place of its dimension and those that follow.
+    pub whole: bool,
+}
+
+/// The shape of an all-reduce over several dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// A whole all-reduce in each dimension.
+    PerDimension,
+    /// Reduce-scatter inwards out, all-reduce on the last, all-gather back.
+    ScatterGather,
+}
+
+/// What messages make of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Congestion {
+    /// Every message sees an idle network.
+    Unaware,
+    /// A link carries one message at a time, whole, device by device; one dimension only.
+    Aware,
+}
+
+/// Everything that the engine knows of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// The network, innermost first.
+    pub dimensions: Vec<Dimension>,
+    /// Whether messages share links.
+    pub congestion: Congestion,
+    /// The algorithm of each dimension, by collective in the order of [`Collective::ALL`].
+    pub algorithms: [Vec<Entry>; Collective::ALL.len()],
+    /// The shape of an all-reduce over several dimensions.
+    pub hierarchy: Hierarchy,
+    /// Into how many chunks a collective is cut.
+    pub chunks: u64,
+    /// Chunks under way at once in a dimension.
+    pub active_chunks: u32,
+    /// Queues of a dimension.
+    pub queues: u32,
+    /// Nanoseconds that an endpoint takes before a message.
+    pub endpoint_delay: u64,
+    /// Bytes a second of the local memory, by which reductions are charged.
+    pub memory_bandwidth: f64,
+    /// Whether a receiver asks for a message before it is sent.
+    pub rendezvous: bool,
+    /// In which order chunks take the dimensions.
+    pub dimension_order: DimensionOrder,
+    /// Which chunk of a queue goes first.
+    pub queue_order: QueueOrder,
+    /// Lists of ranks that collectives may name.
+    pub groups: Vec<Group>,
+}
+
+/// A communicator group: its ranks in the order of its ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its number in tags.
+    pub id: u64,
+    /// Its ranks.
+    pub ranks: Vec<u32>,
+}
+
+impl Machine {
+    /// How many NPUs there are.
+    #[must_use]
+    pub fn npus(&self) -> u32 {
+        self.dimensions.iter().map(|dimension| dimension.size).product()
+    }
+}
+
+impl Dimension {
+    /// Hops of the shortest way between two positions.
+    #[must_use]
+    pub fn hops(&self, from: u32, to: u32) -> u32 {
+        match self.block {
+            Topology::Ring => {
+                let way = (to + self.size - from) % self.size;
+                way.min(self.size - way)
+            }
+            Topology::FullyConnected => 1,
+            Topology::Switch => 2,
+        }
+    }
+}
+
+/// Nanoseconds of a reduction: two reads and a write of so many bytes, each rounded down [ASTRA2].
+///
+/// ```text
+/// R(S) = 3 * floor(S / (GB/s * 1e9) * 1e9)      32,768 B at 1600 GB/s: 3 * 20 ns = 60 ns
+/// ```
+#[must_use]
+pub fn reduction(bytes: u64, memory_bandwidth: f64) -> u64 {
+    3 * crate::units::whole((crate::units::real(bytes) / memory_bandwidth * 1e9).floor())
+}
