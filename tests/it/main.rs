@@ -5,6 +5,7 @@ mod columns;
 mod compare;
 mod diagnostics;
 mod docs;
+mod golden;
 mod laws;
 mod papers;
 mod resume;

@@ -1,0 +1,287 @@
+//! Does the event-driven engine give the reference simulator's numbers, to the cycle?
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use rayon::prelude::*;
+use starsweep::engine::event_driven::machine::{Congestion, Dimension, Entry, Hierarchy, Recipe};
+use starsweep::engine::event_driven::order::{DimensionOrder, QueueOrder};
+use starsweep::engine::event_driven::{Kind, Machine, Operation, Stuck, Wait, simulate};
+use starsweep::system::collective::Collective;
+use starsweep::system::topology::Topology;
+
+use crate::support::root;
+
+/// Bytes of the reference's gigabyte of a link.
+const LINK_GB: f64 = 1_073_741_824.0;
+
+type Row = BTreeMap<String, String>;
+
+fn rows() -> Vec<Row> {
+    let file = std::fs::File::open(root().join("tests/data/astra_sim/collectives.csv.gz")).expect("golden results");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("UTF-8");
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().collect::<Result<_, _>>().expect("rows")
+}
+
+fn list(text: &str) -> Vec<&str> {
+    text.trim_matches(['[', ']']).split(',').collect()
+}
+
+fn entry(word: &str) -> Entry {
+    let plain = word.strip_prefix("one").map(|rest| rest[..1].to_lowercase() + &rest[1..]);
+    let whole = plain.is_some();
+    let plain = plain.unwrap_or_else(|| word.to_owned());
+    let recipe = match plain.as_str() {
+        "ring" => Recipe::Ring,
+        "halvingDoubling" => Recipe::HalvingDoubling,
+        "doubleBinaryTree" => Recipe::DoubleBinaryTree,
+        direct => {
+            let window = direct.strip_prefix("direct").expect("an algorithm");
+            Recipe::Direct { window: (!window.is_empty()).then(|| window.parse().expect("a window")) }
+        }
+    };
+    Entry { recipe, whole }
+}
+
+fn number(row: &Row, key: &str, otherwise: f64) -> f64 {
+    match row[key].as_str() {
+        "" => otherwise,
+        text => text.parse().unwrap_or_else(|_| panic!("{key} is {text}")),
+    }
+}
+
+fn machine(row: &Row) -> Machine {
+    let sizes = list(&row["npus_count"]);
+    let bandwidths = list(&row["bandwidth_GBps"]);
+    let latencies = list(&row["latency_ns"]);
+    let dimensions = list(&row["topology"])
+        .into_iter()
+        .enumerate()
+        .map(|(k, block)| Dimension {
+            block: match block {
+                "Ring" => Topology::Ring,
+                "FullyConnected" => Topology::FullyConnected,
+                _ => Topology::Switch,
+            },
+            size: sizes[k].parse().expect("a size"),
+            bandwidth: bandwidths[k].parse::<f64>().expect("a bandwidth") * LINK_GB / 1e9,
+            latency: latencies[k].parse().expect("a latency"),
+        })
+        .collect();
+    let entries: Vec<Entry> = list(&row["implementation"]).into_iter().map(entry).collect();
+    let whole = |value: f64| format!("{value}").parse::<f64>().expect("a number").trunc();
+    let delay = if row["endpoint_delay"].is_empty() {
+        10.0
+    } else {
+        whole(number(row, "endpoint_delay", 10.0) * number(row, "injection_scale", 1.0))
+    };
+    Machine {
+        dimensions,
+        congestion: if row["backend"] == "aware" { Congestion::Aware } else { Congestion::Unaware },
+        algorithms: std::array::from_fn(|_| entries.clone()),
+        hierarchy: if row["collective_optimization"] == "baseline" {
+            Hierarchy::PerDimension
+        } else {
+            Hierarchy::ScatterGather
+        },
+        chunks: row["preferred_dataset_splits"].parse().expect("a count"),
+        active_chunks: row["active_chunks_per_dimension"].parse().unwrap_or(1),
+        queues: row["num_queues_per_dim"].parse().unwrap_or(1),
+        endpoint_delay: starsweep::units::whole(delay),
+        memory_bandwidth: number(row, "local_mem_bw_GBps", 0.0) * 1e9,
+        rendezvous: row["rendezvous"] == "1",
+        dimension_order: match row["inter_dimension_scheduling"].as_str() {
+            "roundRobin" if row["build"] == "knobs" => DimensionOrder::RoundRobin,
+            "offlineGreedy" if row["build"] == "knobs" => DimensionOrder::Themis,
+            "offlineGreedyFlex" if row["build"] == "knobs" => DimensionOrder::ThemisFlex,
+            _ => DimensionOrder::Ascending,
+        },
+        queue_order: match row["intra_dimension_scheduling"].as_str() {
+            "RG" if row["build"] == "knobs" => QueueOrder::Rg,
+            "smallestFirst" if row["build"] == "knobs" => QueueOrder::SmallestFirst,
+            "lessRemainingPhaseFirst" if row["build"] == "knobs" => QueueOrder::LessRemainingPhaseFirst,
+            _ => QueueOrder::Fifo,
+        },
+        groups: Vec::new(),
+    }
+}
+
+fn collective(row: &Row) -> Collective {
+    match row["collective"].as_str() {
+        "all-reduce" => Collective::AllReduce,
+        "all-gather" => Collective::AllGather,
+        "reduce-scatter" => Collective::ReduceScatter,
+        _ => Collective::AllToAll,
+    }
+}
+
+/// A machine of equal settings in every dimension: block, size, gigabytes a second.
+fn simple(dimensions: &[(Topology, u32, f64)], recipe: Recipe) -> Machine {
+    let dimension = |&(block, size, bandwidth): &(Topology, u32, f64)| Dimension {
+        block,
+        size,
+        bandwidth: bandwidth * LINK_GB / 1e9,
+        latency: 500.0,
+    };
+    Machine {
+        dimensions: dimensions.iter().map(dimension).collect(),
+        congestion: Congestion::Unaware,
+        algorithms: std::array::from_fn(|_| vec![Entry { recipe, whole: false }; dimensions.len()]),
+        hierarchy: Hierarchy::ScatterGather,
+        chunks: 4,
+        active_chunks: 1,
+        queues: 1,
+        endpoint_delay: 10,
+        memory_bandwidth: 50e9,
+        rendezvous: false,
+        dimension_order: DimensionOrder::Ascending,
+        queue_order: QueueOrder::Fifo,
+        groups: Vec::new(),
+    }
+}
+
+/// When each rank of a machine is done with one collective.
+fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
+    let kind = Kind::Collective { collective, bytes, group: None, dimensions: u32::MAX };
+    let programs = vec![vec![Operation { id: 0, kind, after: Vec::new() }]; machine.npus() as usize];
+    let outcome = simulate(machine, &programs).expect("an outcome");
+    outcome.finish.into_iter().map(|finish| finish.expect("an end")).collect()
+}
+
+#[test]
+fn a_ring_takes_what_a_hand_works_out() {
+    // Per chunk 15 endpoint delays, 14 messages of 1,110 ns, 7 reductions of 1,965 ns.
+    let ring = simple(&[(Topology::Ring, 8, 50.0)], Recipe::Ring);
+    assert_eq!(finish(&ring, Collective::AllReduce, 1 << 20), [4 * (15 * 10 + 14 * 1110 + 7 * 1965); 8]);
+    let two = simple(&[(Topology::Ring, 4, 50.0), (Topology::Ring, 2, 50.0)], Recipe::Ring);
+    assert_eq!(finish(&two, Collective::AllReduce, 1 << 20), [88_760; 8]);
+    let each = Machine { hierarchy: Hierarchy::PerDimension, ..two };
+    assert_eq!(finish(&each, Collective::AllReduce, 1 << 20), [102_495; 8]);
+}
+
+#[test]
+fn ranks_of_a_double_binary_tree_end_one_after_the_other() {
+    let tree = simple(&[(Topology::Switch, 8, 50.0)], Recipe::DoubleBinaryTree);
+    let mut ends = finish(&tree, Collective::AllReduce, 1 << 20);
+    ends.sort_unstable();
+    ends.dedup();
+    assert_eq!(ends, [389_164, 410_782, 432_400, 438_292]);
+}
+
+#[test]
+fn a_large_switch_takes_the_reference_programs_time() {
+    let switch = Machine {
+        active_chunks: 2,
+        memory_bandwidth: 1600e9,
+        ..simple(&[(Topology::Switch, 256, 100.0)], Recipe::Ring)
+    };
+    assert_eq!(finish(&switch, Collective::AllReduce, 256 << 20), [3_769_430; 256]);
+}
+
+#[test]
+fn themis_takes_the_reference_programs_time() {
+    use DimensionOrder::{Ascending, RoundRobin, Themis, ThemisFlex};
+    let two = simple(&[(Topology::Ring, 4, 100.0), (Topology::Switch, 4, 25.0)], Recipe::Ring);
+    let three = [(Topology::Ring, 4, 200.0), (Topology::FullyConnected, 4, 100.0), (Topology::Switch, 2, 50.0)];
+    let three = simple(&three, Recipe::Ring);
+    for (machine, chunks, at_once, expected) in [
+        (&two, 16, 1, [1_125_597, 2_499_792, 1_125_757, 1_125_757]),
+        (&two, 16, 2, [1_125_597, 1_568_819, 684_652, 684_652]),
+        (&three, 32, 1, [661_408, 616_383, 519_100, 575_723]),
+        (&three, 32, 2, [402_374, 511_144, 510_825, 502_511]),
+    ] {
+        for (dimension_order, expected) in [Ascending, RoundRobin, Themis, ThemisFlex].into_iter().zip(expected) {
+            let machine = Machine {
+                dimension_order,
+                chunks,
+                active_chunks: at_once,
+                queues: at_once,
+                memory_bandwidth: 1600e9,
+                ..machine.clone()
+            };
+            let ends = finish(&machine, Collective::AllReduce, 64 << 20);
+            assert!(ends.iter().all(|&end| end == expected), "{dimension_order:?} {at_once}: {} {expected}", ends[0]);
+        }
+    }
+}
+
+#[test]
+fn a_deadlock_names_the_ranks_and_operations_that_wait() {
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let collective = Kind::Collective { collective: Collective::AllReduce, bytes: 1 << 20, group: None, dimensions: 1 };
+    let receive = Kind::Receive { from: 0, bytes: 8, tag: 1 };
+    let send = Kind::Send { to: 1, bytes: 9, tag: 1 };
+    let operation = |id, kind, after: &[u64]| Operation { id, kind, after: after.to_vec() };
+    let programs = vec![
+        vec![operation(5, send, &[])],
+        // Waits for 8 bytes, and 9 come.
+        vec![operation(1, receive, &[]), operation(2, collective, &[1]), operation(3, collective, &[])],
+        vec![operation(7, collective, &[])],
+        vec![operation(8, Kind::Compute { nanoseconds: 40 }, &[])],
+    ];
+    let outcome = simulate(&machine, &programs).expect("an outcome");
+    assert_eq!(outcome.finish[3], Some(40));
+    assert_eq!([outcome.finish[1], outcome.finish[2]], [None, None]);
+    let stuck = |rank, operation, wait| Stuck { rank, operation, wait };
+    assert_eq!(
+        outcome.stuck,
+        [
+            stuck(1, 1, Wait::Others),
+            stuck(1, 2, Wait::Operations(1)),
+            stuck(1, 3, Wait::Others),
+            stuck(2, 7, Wait::Others)
+        ]
+    );
+}
+
+/// Simulates rows on all threads: how many are right, and which are wrong.
+fn compare(rows: &[Row]) -> (usize, Vec<String>) {
+    let wrong = |row: &Row| {
+        let ends = finish(&machine(row), collective(row), row["size_bytes"].parse().expect("bytes"));
+        let found = [ends.iter().max(), ends.iter().min()].map(|end| end.copied().unwrap_or(0));
+        let expected = ["cycles", "cycles_min"].map(|key| row[key].parse::<u64>().expect("cycles"));
+        let same = found == expected && of_each(row).is_none_or(|expected| expected == ends);
+        (!same).then(|| {
+            let keys = ["id", "group", "backend", "topology", "npus_count", "collective", "implementation"];
+            format!("{}: {found:?}, expected {expected:?}", keys.map(|key| row[key].as_str()).join(" "))
+        })
+    };
+    let wrong: Vec<String> = rows.par_iter().filter_map(wrong).collect();
+    (rows.len() - wrong.len(), wrong)
+}
+
+/// The end of each NPU, where they differ: `valuexcount` runs in the order of NPUs.
+fn of_each(row: &Row) -> Option<Vec<u64>> {
+    let text = row["per_npu_cycles"].as_str();
+    if text.is_empty() {
+        return None;
+    }
+    let run = |run: &str| {
+        let (value, count) = run.split_once('x').unwrap_or((run, "1"));
+        std::iter::repeat_n(value.parse().expect("a cycle"), count.parse().expect("a count"))
+    };
+    Some(text.split([';', ' ', ',']).filter(|run| !run.is_empty()).flat_map(run).collect())
+}
+
+/// Rows of a build; those with the shared memory bus are not modelled yet.
+fn rows_of(build: &str) -> Vec<Row> {
+    rows().into_iter().filter(|row| row["build"] == build && row["model_shared_bus"] != "1").collect()
+}
+
+#[test]
+fn collectives_take_the_reference_programs_cycles() {
+    let rows = rows_of("head");
+    let (right, wrong) = compare(&rows);
+    assert!(wrong.is_empty(), "{} wrong, {right} right:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(right, 5_549 - 96);
+}
+
+#[test]
+fn schedulers_take_the_reference_programs_cycles() {
+    let rows = rows_of("knobs");
+    let (right, wrong) = compare(&rows);
+    assert!(wrong.is_empty(), "{} wrong, {right} right:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(right, 1_194);
+}
