@@ -17,8 +17,10 @@ const LINK_GB: f64 = 1_073_741_824.0;
 
 type Row = BTreeMap<String, String>;
 
-fn rows() -> Vec<Row> {
-    let file = std::fs::File::open(root().join("tests/data/astra_sim/collectives.csv.gz")).expect("golden results");
+/// The rows of a table of golden results.
+fn rows(table: &str) -> Vec<Row> {
+    let path = format!("tests/data/astra_sim/{table}.csv.gz");
+    let file = std::fs::File::open(root().join(path)).expect("golden results");
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("UTF-8");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -52,11 +54,12 @@ fn number(row: &Row, key: &str, otherwise: f64) -> f64 {
     }
 }
 
-fn machine(row: &Row) -> Machine {
+/// The network of a row.
+fn dimensions(row: &Row) -> Vec<Dimension> {
     let sizes = list(&row["npus_count"]);
     let bandwidths = list(&row["bandwidth_GBps"]);
     let latencies = list(&row["latency_ns"]);
-    let dimensions = list(&row["topology"])
+    list(&row["topology"])
         .into_iter()
         .enumerate()
         .map(|(k, block)| Dimension {
@@ -69,7 +72,14 @@ fn machine(row: &Row) -> Machine {
             bandwidth: bandwidths[k].parse::<f64>().expect("a bandwidth") * LINK_GB / 1e9,
             latency: latencies[k].parse().expect("a latency"),
         })
-        .collect();
+        .collect()
+}
+
+fn congestion(row: &Row) -> Congestion {
+    if row["backend"] == "aware" { Congestion::Aware } else { Congestion::Unaware }
+}
+
+fn machine(row: &Row) -> Machine {
     let entries: Vec<Entry> = list(&row["implementation"]).into_iter().map(entry).collect();
     let whole = |value: f64| format!("{value}").parse::<f64>().expect("a number").trunc();
     let delay = if row["endpoint_delay"].is_empty() {
@@ -78,8 +88,8 @@ fn machine(row: &Row) -> Machine {
         whole(number(row, "endpoint_delay", 10.0) * number(row, "injection_scale", 1.0))
     };
     Machine {
-        dimensions,
-        congestion: if row["backend"] == "aware" { Congestion::Aware } else { Congestion::Unaware },
+        dimensions: dimensions(row),
+        congestion: congestion(row),
         algorithms: std::array::from_fn(|_| entries.clone()),
         hierarchy: if row["collective_optimization"] == "baseline" {
             Hierarchy::PerDimension
@@ -267,7 +277,7 @@ fn of_each(row: &Row) -> Option<Vec<u64>> {
 
 /// Rows of a build; those with the shared memory bus are not modelled yet.
 fn rows_of(build: &str) -> Vec<Row> {
-    rows().into_iter().filter(|row| row["build"] == build && row["model_shared_bus"] != "1").collect()
+    rows("collectives").into_iter().filter(|row| row["build"] == build && row["model_shared_bus"] != "1").collect()
 }
 
 #[test]
@@ -284,4 +294,33 @@ fn schedulers_take_the_reference_programs_cycles() {
     let (right, wrong) = compare(&rows);
     assert!(wrong.is_empty(), "{} wrong, {right} right:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(right, 1_194);
+}
+
+#[test]
+fn messages_take_the_reference_programs_cycles() {
+    let rows: Vec<Row> = rows("point_to_point").into_iter().filter(|row| row["exit_code"] == "0").collect();
+    assert_eq!(rows.len(), 1_709);
+    for row in rows {
+        let number = |key: &str| row[key].parse::<u64>().unwrap_or_else(|_| panic!("{key} is {}", row[key]));
+        let machine = Machine {
+            dimensions: dimensions(&row),
+            congestion: congestion(&row),
+            rendezvous: row["rendezvous"] == "1",
+            ..simple(&[(Topology::Ring, 2, 1.0)], Recipe::Ring)
+        };
+        let [from, to] = ["src", "dst"].map(|key| row[key].parse::<u32>().expect("a rank"));
+        let bytes = number("size_bytes");
+        let program = |rank| {
+            let kind = match rank {
+                _ if rank == from => Kind::Send { to, bytes, tag: 1 },
+                _ if rank == to => Kind::Receive { from, bytes, tag: 1 },
+                _ => Kind::Compute { nanoseconds: 1 },
+            };
+            vec![Operation { id: 0, kind, after: Vec::new() }]
+        };
+        let programs: Vec<Vec<Operation>> = (0..machine.npus()).map(program).collect();
+        let outcome = simulate(&machine, &programs).expect("an outcome");
+        let ends = [from, to].map(|rank| outcome.finish[rank as usize]);
+        assert_eq!(ends, ["send_done_cycle", "recv_done_cycle"].map(|key| Some(number(key))), "{row:?}");
+    }
 }
