@@ -1,5 +1,6 @@
 //! Chunks: a collective cut into pieces that go through phases, one in each dimension, and queue for it [ASTRA2].
 
+use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::Local;
 use super::machine::{Entry, Hierarchy, Machine, Recipe, reduction};
 use super::order::{self, Ask, DimensionOrder, QueueOrder, Queued};
@@ -24,6 +25,8 @@ pub struct Npu {
     running: Vec<u32>,
     /// Which queue comes next, by dimension: for whole collectives, for the way in of an all-reduce, for its way back.
     turns: Vec<[u32; 3]>,
+    /// Its memory bus, if messages share one.
+    ports: Ports,
     /// Chunks made, and for each group chunks made in it.
     made: u64,
     made_in: Vec<u64>,
@@ -110,6 +113,7 @@ impl Npu {
             queued: vec![Vec::new(); queues],
             running: vec![0; queues],
             turns: vec![[0, 0, machine.queues / 2]; dimensions],
+            ports: Ports::default(),
             made: 0,
             made_in: vec![0; machine.groups.len()],
             turn: 0,
@@ -429,17 +433,48 @@ impl Simulation<'_> {
     fn prepare(&mut self, k: u32) {
         let chunk = &mut self.chunks.chunks[k as usize];
         let Machinery::Token(token) = &mut chunk.machinery else { return };
-        let (bytes, reduces) = token.prepare();
+        let (bytes, reduces, trip) = token.prepare();
         let is_group = matches!(chunk.phases[chunk.at].members, Members::Group(_));
-        self.bundle(k, bytes, reduces, is_group);
+        self.bundle(k, bytes, reduces, is_group, trip);
     }
 
-    /// A message takes its endpoint delay, and a reduction where one is due.
-    fn bundle(&mut self, chunk: u32, bytes: u64, reduces: bool, is_group: bool) {
+    /// A message takes its endpoint delay or its trip over the bus, and a reduction where one is due.
+    fn bundle(&mut self, chunk: u32, bytes: u64, reduces: bool, is_group: bool, trip: Trip) {
         let npu = self.chunks.chunks[chunk as usize].npu;
         let delay = if is_group { GROUP_DELAY } else { self.machine.endpoint_delay };
         let reduction = reduces.then(|| reduction(bytes, self.machine.memory_bandwidth));
-        self.clock.local(npu, delay, Local::Prepared { chunk, reduction });
+        match self.machine.bus.filter(|_| !is_group) {
+            Some(bus) => {
+                let mut scene = Scene { clock: &mut self.clock, npu, bus };
+                self.npus[npu as usize].ports.prepare(&mut scene, bytes, chunk, reduction, trip);
+            }
+            None => self.clock.local(npu, delay, Local::Prepared { chunk, reduction }),
+        }
+    }
+
+    /// Something has happened at a port of an NPU's memory bus.
+    pub(super) fn bus(&mut self, npu: u32, happened: Local) {
+        let Some(bus) = self.machine.bus else { return };
+        let mut scene = Scene { clock: &mut self.clock, npu, bus };
+        let ports = &mut self.npus[npu as usize].ports;
+        let (port, prepared) = match happened {
+            Local::BusReceived { port } => (port, ports.received(&mut scene, port)),
+            Local::BusProcessed { port } => (port, ports.processed(&mut scene, port)),
+            Local::BusSent { port } => return ports.sent(&mut scene, port),
+            _ => return,
+        };
+        if let Some(Prepared { chunk, reduction, is_stored }) = prepared {
+            match reduction {
+                Some(delay) => self.clock.local(npu, delay, Local::Reduced { chunk }),
+                None => self.prepared(chunk),
+            }
+            if is_stored {
+                let mut scene = Scene { clock: &mut self.clock, npu, bus };
+                self.npus[npu as usize].ports.go_on(&mut scene, Port::Npu);
+            }
+        }
+        let mut scene = Scene { clock: &mut self.clock, npu, bus };
+        self.npus[npu as usize].ports.go_on(&mut scene, port);
     }
 
     /// A message of a chunk is prepared.
@@ -485,7 +520,7 @@ impl Simulation<'_> {
         tree.next(happening, &mut |deed| deeds.push(deed));
         for deed in deeds {
             match deed {
-                Deed::Prepare { reduces } => self.bundle(k, bytes, reduces, false),
+                Deed::Prepare { reduces, trip } => self.bundle(k, bytes, reduces, false, trip),
                 Deed::Send(to) => self.exchange(k, Some(self.rank(k, to)), None, bytes),
                 Deed::Receive(from) => self.exchange(k, None, Some(self.rank(k, from)), bytes),
                 Deed::End => self.enter(k),

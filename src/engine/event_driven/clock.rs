@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::bus::Port;
+
 /// A thing that is to happen in an NPU.
 #[derive(Debug, Clone, Copy)]
 pub enum Local {
@@ -20,6 +22,21 @@ pub enum Local {
     Reduced {
         /// The chunk.
         chunk: u32,
+    },
+    /// A port of the memory bus has sent.
+    BusSent {
+        /// The port.
+        port: Port,
+    },
+    /// A port of the memory bus has received.
+    BusReceived {
+        /// The port.
+        port: Port,
+    },
+    /// A port of the memory bus has processed.
+    BusProcessed {
+        /// The port.
+        port: Port,
     },
     /// An operation of the program is done.
     Done {

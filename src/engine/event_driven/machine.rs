@@ -1,5 +1,6 @@
 //! The machine as the event-driven engine sees it: dimensions with their links, and how collectives are cut and queued.
 
+use super::bus::Bus;
 use super::order::{DimensionOrder, QueueOrder};
 use crate::system::collective::Collective;
 use crate::system::topology::Topology;
@@ -81,6 +82,8 @@ pub struct Machine {
     pub endpoint_delay: u64,
     /// Bytes a second of the local memory, by which reductions are charged.
     pub memory_bandwidth: f64,
+    /// The bus to the network adapter, if messages share one; endpoint delays are then its times.
+    pub bus: Option<Bus>,
     /// Whether a receiver asks for a message before it is sent.
     pub rendezvous: bool,
     /// In which order chunks take the dimensions.

@@ -3,6 +3,7 @@
 //! One rank's part of a collective is cut into chunks; a chunk goes through phases, one in each dimension; a phase is a small
 //! machine ([`token`], [`tree`]) that sends and receives over the [`wire`]. The [`clock`] says what comes next.
 
+pub mod bus;
 mod chunk;
 mod clock;
 pub mod machine;
@@ -221,6 +222,9 @@ impl Simulation<'_> {
                         }
                         Local::Prepared { chunk, reduction: None } | Local::Reduced { chunk } => self.prepared(chunk),
                         Local::Done { operation } => self.done(npu, operation),
+                        happened @ (Local::BusSent { .. } | Local::BusReceived { .. } | Local::BusProcessed { .. }) => {
+                            self.bus(npu, happened);
+                        }
                     }
                 }
             }

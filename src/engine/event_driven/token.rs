@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::bus::Trip;
 use super::machine::Recipe;
 use crate::system::collective::Collective;
 
@@ -118,8 +119,8 @@ impl Token {
         self.window
     }
 
-    /// Prepares a message: its bytes, and whether they are reduced first.
-    pub fn prepare(&mut self) -> (u64, bool) {
+    /// Prepares a message: its bytes, whether they are reduced first, and its trip over a memory bus.
+    pub fn prepare(&mut self) -> (u64, bool, Trip) {
         if self.first == 0 && self.reducing == 0 {
             self.first = self.window;
             self.reducing = match self.recipe {
@@ -135,7 +136,9 @@ impl Token {
             Collective::AllReduce => self.toggle,
             Collective::AllGather | Collective::AllToAll => false,
         };
-        let prepared = (self.bytes, self.first == 0 && is_due);
+        let is_outward = self.first > 0;
+        let trip = Trip { is_outward, comes_back: !is_outward && self.reducing > self.window };
+        let prepared = (self.bytes, !is_outward && is_due, trip);
         self.turn();
         if self.first > 0 {
             self.first -= 1;

@@ -3,6 +3,8 @@
 //! The tree has one root with a perfect tree of all others below it, numbered in order; the root is the last member in one
 //! tree and the first in the other, and chunks take turns.
 
+use super::bus::Trip;
+
 /// Where a member stands in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -19,6 +21,8 @@ pub enum Deed {
     Prepare {
         /// Whether it is reduced first.
         reduces: bool,
+        /// Its trip over a memory bus.
+        trip: Trip,
     },
     /// Send to a member.
     Send(u32),
@@ -38,6 +42,10 @@ pub enum Happening {
     /// A message is prepared.
     Prepared,
 }
+
+const OUT: Trip = Trip { is_outward: true, comes_back: false };
+const IN: Trip = Trip { is_outward: false, comes_back: false };
+const AND_BACK: Trip = Trip { is_outward: false, comes_back: true };
 
 /// What one NPU does in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +69,7 @@ impl Tree {
         match (self.place.parent, left.or(right), self.state) {
             // A leaf.
             (Some(_), None, 0) => {
-                deed(Deed::Prepare { reduces: false });
+                deed(Deed::Prepare { reduces: false, trip: OUT });
                 self.state = 1;
             }
             (Some(parent), None, 1) => {
@@ -70,7 +78,7 @@ impl Tree {
                 self.state = 2;
             }
             (Some(_), None, 2) => {
-                deed(Deed::Prepare { reduces: false });
+                deed(Deed::Prepare { reduces: false, trip: IN });
                 self.state = 3;
             }
             (Some(_), None, _) => deed(Deed::End),
@@ -80,7 +88,8 @@ impl Tree {
                 [left, right].into_iter().flatten().for_each(|child| deed(Deed::Receive(child)));
             }
             (Some(_), Some(_), 1 | 2) if happening == Received => {
-                deed(Deed::Prepare { reduces: true });
+                // The second child's comes back, the first one's stays.
+                deed(Deed::Prepare { reduces: true, trip: if self.state == 2 { AND_BACK } else { IN } });
                 self.state += 1;
             }
             (Some(_), Some(_), _) if self.reduced < 1 && happening == Prepared => self.reduced += 1,
@@ -90,7 +99,7 @@ impl Tree {
                 deed(Deed::Receive(parent));
             }
             (Some(_), Some(_), 4) if happening == Received => {
-                deed(Deed::Prepare { reduces: true });
+                deed(Deed::Prepare { reduces: true, trip: AND_BACK });
                 self.state = 5;
             }
             (Some(_), Some(_), 5) => {
@@ -103,7 +112,7 @@ impl Tree {
                 deed(Deed::Receive(child));
             }
             (None, _, 1) => {
-                deed(Deed::Prepare { reduces: true });
+                deed(Deed::Prepare { reduces: true, trip: AND_BACK });
                 self.state = 2;
             }
             (None, Some(child), _) => {
