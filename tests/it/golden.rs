@@ -5,9 +5,9 @@ use std::io::Read;
 
 use rayon::prelude::*;
 use starsweep::engine::event_driven::bus::Bus;
-use starsweep::engine::event_driven::machine::{Congestion, Dimension, Entry, Hierarchy, Recipe};
+use starsweep::engine::event_driven::machine::{Congestion, Dimension, Entry, Group, Hierarchy, Recipe};
 use starsweep::engine::event_driven::order::{DimensionOrder, QueueOrder};
-use starsweep::engine::event_driven::{Kind, Machine, Operation, Stuck, Wait, simulate};
+use starsweep::engine::event_driven::{Kind, Machine, Operation, Refused, Stuck, Wait, simulate};
 use starsweep::system::collective::Collective;
 use starsweep::system::topology::Topology;
 
@@ -254,6 +254,42 @@ fn a_deadlock_names_the_ranks_and_operations_that_wait() {
             stuck(2, 7, Wait::Others)
         ]
     );
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let group = Group { id: 1, ranks: vec![0, 1] };
+    let programs = |kind| vec![vec![Operation { id: 3, kind, after: Vec::new() }]; 4];
+    let compute = Kind::Compute { nanoseconds: 1 };
+    let impossible: [Machine; 6] = [
+        Machine { chunks: 0, ..machine.clone() },
+        Machine { queues: 0, ..machine.clone() },
+        Machine { active_chunks: 0, ..machine.clone() },
+        Machine { memory_bandwidth: 0.0, ..machine.clone() },
+        Machine { groups: vec![Group { id: 1, ranks: vec![0, 4] }], ..machine.clone() },
+        simple(&[(Topology::Ring, 4, 50.0)], Recipe::Direct { window: Some(0) }),
+    ];
+    for machine in impossible {
+        assert!(matches!(simulate(&machine, &programs(compute)), Err(Refused::Impossible(_))), "{machine:?}");
+    }
+    assert!(matches!(simulate(&machine, &[]), Err(Refused::Impossible(_))));
+    let grouped = Machine { groups: vec![group], ..machine };
+    let collective = |group, bytes| Kind::Collective { collective: Collective::AllGather, bytes, group, dimensions: 1 };
+    let strangers = [
+        (Kind::Send { to: 4, bytes: 1, tag: 0 }, 0),
+        (Kind::Receive { from: 0, bytes: 1, tag: 0 }, 0),
+        (collective(Some(0), 64), 2),
+        (collective(Some(1), 64), 0),
+    ];
+    for (kind, at) in strangers {
+        let refused = simulate(&grouped, &programs(kind));
+        assert!(matches!(refused, Err(Refused::Stranger { rank, operation: 3, .. }) if rank == at), "{refused:?}");
+    }
+    // The reference never ends on fewer bytes than chunks.
+    assert_eq!(simulate(&grouped, &programs(collective(None, 3))), Err(Refused::TooSmall { bytes: 3, chunks: 4 }));
+    let waits = vec![vec![Operation { id: 3, kind: compute, after: vec![9] }]; 4];
+    assert_eq!(simulate(&grouped, &waits), Err(Refused::Dangling { rank: 0, operation: 3, missing: 9 }));
 }
 
 /// Simulates rows on all threads: how many are right, and which are wrong.

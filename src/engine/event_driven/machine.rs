@@ -1,5 +1,8 @@
 //! The machine as the event-driven engine sees it: dimensions with their links, and how collectives are cut and queued.
 
+use itertools::Itertools as _;
+
+use super::Refused;
 use super::bus::Bus;
 use super::order::{DimensionOrder, QueueOrder};
 use crate::system::collective::Collective;
@@ -108,6 +111,49 @@ impl Machine {
     #[must_use]
     pub fn npus(&self) -> u32 {
         self.dimensions.iter().map(|dimension| dimension.size).product()
+    }
+
+    /// Whether the machine can be simulated.
+    ///
+    /// # Errors
+    /// What contradicts itself, first of all.
+    pub fn check(&self) -> Result<(), Refused> {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        let is_delay = |delay: f64| delay.is_finite() && delay >= 0.0;
+        let sizes = self.dimensions.iter().try_fold(1_u32, |all, dimension| all.checked_mul(dimension.size));
+        let entries = || self.algorithms.iter().flatten();
+        let npus = sizes.unwrap_or_default();
+        let says = [
+            (npus > 0, "the network has no NPU, or more than can be counted"),
+            (self.dimensions.iter().all(|it| is_rate(it.bandwidth)), "a bandwidth is not above zero"),
+            (self.dimensions.iter().all(|it| is_delay(it.latency)), "a latency is below zero"),
+            (is_rate(self.memory_bandwidth), "the memory's bandwidth is not above zero"),
+            (self.chunks > 0, "a collective is cut into no chunk"),
+            (self.active_chunks > 0, "no chunk may be under way"),
+            (self.queues > 0, "a dimension has no queue"),
+            (
+                self.congestion == Congestion::Unaware || self.dimensions.len() == 1,
+                "a network that is aware of congestion has one dimension",
+            ),
+            (
+                self.algorithms.iter().all(|list| list.len() <= self.dimensions.len()),
+                "a collective has more algorithms than there are dimensions",
+            ),
+            (
+                entries().all(|entry| entry.recipe != Recipe::Direct { window: Some(0) }),
+                "a direct algorithm has no message under way",
+            ),
+            (
+                self.groups
+                    .iter()
+                    .all(|group| group.ranks.iter().all_unique() && group.ranks.iter().all(|&it| it < npus)),
+                "a group names a rank twice, or one that is not there",
+            ),
+        ];
+        match says.into_iter().find(|says| !says.0) {
+            Some((_, what)) => Err(Refused::Impossible(what)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -84,6 +84,19 @@ pub enum Refused {
         /// Chunks.
         chunks: u64,
     },
+    /// The machine, or what it is given to do, contradicts itself.
+    #[error("{0}")]
+    Impossible(&'static str),
+    /// A rank takes part in a group that it is not in, or talks to a rank that is not there.
+    #[error("operation {operation} of rank {rank} names {what}")]
+    Stranger {
+        /// The rank.
+        rank: u32,
+        /// The operation.
+        operation: u64,
+        /// What is not there.
+        what: &'static str,
+    },
     /// An algorithm needs a power of two.
     #[error("a double binary tree takes a power of two, not {members}")]
     NoPower {
@@ -129,7 +142,12 @@ struct Simulation<'a> {
 /// If a program cannot be run at all. A deadlock is no error: the ranks that wait for ever have no finish.
 pub fn simulate(machine: &Machine, programs: &[Vec<Operation>]) -> Result<Outcome, Refused> {
     let npus = machine.npus();
-    let runs = programs.iter().zip(0..).map(|(program, rank)| Run::new(rank, program)).collect::<Result<_, _>>()?;
+    machine.check()?;
+    if programs.len() != npus as usize {
+        return Err(Refused::Impossible("there is not one program for each rank"));
+    }
+    let runs = programs.iter().zip(0..).map(|(program, rank)| Run::new(machine, rank, program));
+    let runs = runs.collect::<Result<_, _>>()?;
     let mut simulation = Simulation {
         machine,
         clock: Clock::new(npus),
@@ -159,7 +177,10 @@ pub fn simulate(machine: &Machine, programs: &[Vec<Operation>]) -> Result<Outcom
 }
 
 impl Run {
-    fn new(rank: u32, program: &[Operation]) -> Result<Self, Refused> {
+    fn new(machine: &Machine, rank: u32, program: &[Operation]) -> Result<Self, Refused> {
+        if let Some((operation, what)) = program.iter().find_map(|it| Some((it.id, it.kind.stranger(machine, rank)?))) {
+            return Err(Refused::Stranger { rank, operation, what });
+        }
         let mut operations = program.to_vec();
         operations.sort_by_key(|operation| operation.id);
         let mut followers = vec![Vec::new(); operations.len()];

@@ -1,5 +1,6 @@
 //! What each rank does, operation by operation: the execution graph as the event-driven engine runs it.
 
+use super::machine::Machine;
 use crate::system::collective::Collective;
 
 /// An operation of one rank.
@@ -11,6 +12,30 @@ pub struct Operation {
     pub kind: Kind,
     /// Operations of the same rank that must be done before, by their numbers.
     pub after: Vec<u64>,
+}
+
+impl Kind {
+    /// What the operation of a rank names that is not there.
+    #[must_use]
+    pub fn stranger(self, machine: &Machine, rank: u32) -> Option<&'static str> {
+        let other = match self {
+            Self::Compute { .. } => None,
+            Self::Collective { group, .. } => {
+                return match machine.groups.get(group? as usize) {
+                    None => Some("a group that is not there"),
+                    Some(group) if !group.ranks.contains(&rank) => Some("a group that the rank is not in"),
+                    Some(_) => None,
+                };
+            }
+            Self::Send { to, .. } => Some(to),
+            Self::Receive { from, .. } => Some(from),
+        };
+        match other {
+            Some(other) if other == rank => Some("the rank itself"),
+            Some(other) if other >= machine.npus() => Some("a rank that is not there"),
+            _ => None,
+        }
+    }
 }
 
 /// What an operation does.
