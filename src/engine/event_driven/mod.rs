@@ -1,7 +1,7 @@
 //! The event-driven engine: every message of every rank, in the order in which the reference simulator takes them.
 //!
 //! One rank's part of a collective is cut into chunks; a chunk goes through phases, one in each dimension; a phase is a small
-//! machine ([`token`], [`tree`]) that sends and receives over the [`wire`]. The [`clock`] says what comes next.
+//! machine (`token`, `tree`) that sends and receives over the `wire`. The `clock` says what comes next.
 
 pub mod bus;
 mod chunk;
