@@ -7,7 +7,8 @@ use super::column::{Contents, input_columns};
 use super::diagnostic::{Diagnostic, Place, Source, suggest};
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
-use super::scope::Vocabulary;
+use super::rule::Rule;
+use super::scope::{Names, Vocabulary};
 use super::tree::{Entry, Node, Value, parse};
 use super::walk::{Frame, Line, Walker, merge};
 use super::{Space, Sweep, caution, circle, freeze, identity, rule};
@@ -148,6 +149,18 @@ fn as_map(line: &Line) -> Result<Vec<Entry>, Diagnostic> {
 impl Resolver<'_> {
     pub(super) fn complain(&mut self, diagnostic: Diagnostic) {
         self.walker.diagnostics.push(diagnostic);
+    }
+
+    /// What names mean in the expressions of this sweep.
+    pub(super) fn names<'a>(
+        &'a self,
+        dims: &'a [(String, Option<usize>, usize)],
+        labels: &'a [(usize, Vec<String>)],
+        derived: &'a [Rule],
+        metrics: &'a [super::MetricWord],
+    ) -> Names<'a> {
+        let (names, tiers, zips) = (&self.walker.names, &self.walker.tiers, &self.zips);
+        Names { names, tiers, zips, dims, labels, derived, metrics }
     }
 
     pub(super) fn entries_of(&mut self, lines: &[Line], name: &str) -> Vec<Entry> {

@@ -4,7 +4,7 @@ use super::circle;
 use super::column::{Column, Dtype, with_suffix};
 use super::diagnostic::{Diagnostic, Place};
 use super::expression::{self, Expression, Kind, Scope as _};
-use super::resolve::{Resolver, dim_count};
+use super::resolve::Resolver;
 use super::scope::{Names, is_after};
 use super::tree::Entry;
 use super::walk::Line;
@@ -38,8 +38,6 @@ impl Resolver<'_> {
     ) -> Vec<Rule> {
         let mut entries = self.entries_of(lines, section);
         entries.sort_by(|a, b| a.key.cmp(&b.key));
-        let dim_count = dim_count(dims);
-        let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
         let entries: Vec<&Entry> = entries.iter().collect();
         let is_derive = section == "derive";
         // Derived values may use each other: what is used is worked out first.
@@ -57,16 +55,7 @@ impl Resolver<'_> {
         let mut rules: Vec<Rule> = Vec::new();
         for &k in &order.order {
             let known = if is_derive { rules.clone() } else { derived.to_vec() };
-            let names = Names {
-                names: &self.walker.names,
-                tiers: &self.walker.tiers,
-                zips: &self.zips,
-                dims: &dims,
-                dim_count,
-                labels,
-                derived: &known,
-                metrics,
-            };
+            let names = self.names(dims, labels, &known, metrics);
             match compile(entries[k], &names) {
                 Ok(rule) => rules.push(rule),
                 // What hangs on a circle is said with the circle.
@@ -110,18 +99,7 @@ impl Resolver<'_> {
         labels: &[(usize, Vec<String>)],
         dims: &[(String, Option<usize>, usize)],
     ) {
-        let dim_count = dim_count(dims);
-        let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
-        let names = Names {
-            names: &self.walker.names,
-            tiers: &self.walker.tiers,
-            zips: &self.zips,
-            dims: &dims,
-            dim_count,
-            labels,
-            derived: &[],
-            metrics: &self.vocabulary.metrics,
-        };
+        let names = self.names(dims, labels, &[], &self.vocabulary.metrics);
         let taken = |name: &str| names.name(name).is_some() || self.vocabulary.taken.iter().any(|taken| taken == name);
         let unit = |rule: &Rule| match rule.expression.kind() {
             Kind::Number(unit) => unit,

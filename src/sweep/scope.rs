@@ -44,10 +44,8 @@ pub struct Names<'a> {
     pub tiers: &'a [String],
     /// The zips.
     pub zips: &'a [String],
-    /// User's names of dimensions, with their number where it is always the same.
-    pub dims: &'a [(String, Option<usize>)],
-    /// The most dimensions of any network of the sweep.
-    pub dim_count: usize,
+    /// User's names of dimensions: the number if it is always the same, and the largest.
+    pub dims: &'a [(String, Option<usize>, usize)],
     /// Names that may stand for a text column, by slot.
     pub labels: &'a [(usize, Vec<String>)],
     /// Derived values so far.
@@ -90,9 +88,14 @@ impl Names<'_> {
         name.strip_prefix("dim").and_then(|number| number.parse().ok())
     }
 
+    /// The most dimensions of any network of the sweep.
+    fn dim_count(&self) -> usize {
+        super::resolve::dim_count(self.dims)
+    }
+
     fn dimension(&self, name: &str) -> Option<usize> {
         Self::number(name)
-            .filter(|&k| k < self.dim_count)
+            .filter(|&k| k < self.dim_count())
             .or_else(|| self.dims.iter().find(|dim| dim.0 == name).and_then(|dim| dim.1))
     }
 }
@@ -169,7 +172,7 @@ impl Scope for Names<'_> {
         names.extend(self.zips.iter().cloned());
         names.extend(self.derived.iter().map(|rule| rule.name.clone()));
         names.extend(self.metrics.iter().map(|metric| metric.column.clone()));
-        for dim in self.dims.iter().map(|dim| dim.0.clone()).chain((0..self.dim_count).map(|k| format!("dim{k}"))) {
+        for dim in self.dims.iter().map(|dim| dim.0.clone()).chain((0..self.dim_count()).map(|k| format!("dim{k}"))) {
             names.extend(DIM_KEYS.iter().map(|key| format!("{dim}.{}", key.path)));
         }
         for tier in self.tiers {
@@ -189,8 +192,8 @@ impl Scope for Names<'_> {
 
     fn advice(&self, name: &str) -> Option<String> {
         let head = name.split(['.', '_']).next()?;
-        Self::number(head).filter(|&k| k >= self.dim_count)?;
-        Some(match self.dim_count {
+        Self::number(head).filter(|&k| k >= self.dim_count())?;
+        Some(match self.dim_count() {
             0 => "the sweep has no network yet".to_owned(),
             1 => "every network of the sweep has one dimension, `dim0`".to_owned(),
             count => format!("the networks of the sweep have at most {count} dimensions, `dim0` to `dim{}`", count - 1),

@@ -12,7 +12,7 @@ use super::key::{
 };
 use super::resolve::Resolver;
 use super::rule::Rule;
-use super::scope::{Direction, Names};
+use super::scope::Direction;
 use super::walk::{Frame, Line};
 use crate::system::MAX_DIMS;
 use crate::units::{index, whole};
@@ -102,19 +102,8 @@ impl Resolver<'_> {
     ) -> Decide {
         let entries = self.entries_of(lines, "decide");
         let subjects = self.subjects(frame, columns, labels);
-        let dim_count = super::resolve::dim_count(dims);
-        let dims: Vec<(String, Option<usize>)> = dims.iter().map(|dim| (dim.0.clone(), dim.1)).collect();
         let metrics = self.vocabulary.metrics.clone();
-        let names = Names {
-            names: &self.walker.names,
-            tiers: &self.walker.tiers,
-            zips: &self.zips,
-            dims: &dims,
-            dim_count,
-            labels,
-            derived,
-            metrics: &metrics,
-        };
+        let names = self.names(dims, labels, derived, &metrics);
         let numbers: Vec<String> = columns
             .iter()
             .filter(|column| matches!(column.column.dtype, Dtype::Count | Dtype::Real))
