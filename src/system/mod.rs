@@ -2,6 +2,7 @@
 
 pub mod collective;
 pub mod hierarchy;
+pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod npu;

@@ -11,6 +11,7 @@ pub mod precision;
 pub mod program;
 pub mod share;
 pub mod strategy;
+pub mod trace;
 pub mod transformer;
 
 pub use build::build;

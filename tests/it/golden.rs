@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use rayon::prelude::*;
-use starsweep::engine::event_driven::bus::Bus;
-use starsweep::engine::event_driven::machine::{Congestion, Dimension, Entry, Group, Hierarchy, Recipe};
-use starsweep::engine::event_driven::order::{DimensionOrder, QueueOrder};
-use starsweep::engine::event_driven::{Kind, Machine, Operation, Refused, Stuck, Wait, simulate};
+use starsweep::engine::event_driven::{Refused, Stuck, Wait, simulate};
 use starsweep::system::collective::Collective;
+use starsweep::system::machine::{
+    Bus, Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
+};
 use starsweep::system::topology::Topology;
+use starsweep::workload::trace::graph::Draft;
+use starsweep::workload::trace::{Graph, Group, Node, Trace, Work};
 
 use crate::support::root;
 
@@ -92,6 +94,9 @@ fn machine(row: &Row) -> Machine {
         dimensions: dimensions(row),
         congestion: congestion(row),
         algorithms: std::array::from_fn(|_| entries.clone()),
+        own: Own::default(),
+        pace: Pace::Recorded,
+        remote: None,
         hierarchy: if row["collective_optimization"] == "baseline" {
             Hierarchy::PerDimension
         } else {
@@ -101,7 +106,10 @@ fn machine(row: &Row) -> Machine {
         active_chunks: row["active_chunks_per_dimension"].parse().unwrap_or(1),
         queues: row["num_queues_per_dim"].parse().unwrap_or(1),
         endpoint_delay: starsweep::units::whole(delay),
-        memory_bandwidth: number(row, "local_mem_bw_GBps", 0.0) * 1e9,
+        memory_bandwidth: match number(row, "local_mem_bw_GBps", 0.0) * 1e9 {
+            0.0 => f64::INFINITY,
+            rate => rate,
+        },
         bus: (row["model_shared_bus"] == "1").then(|| Bus {
             latency: starsweep::units::whole(number(row, "L", 0.0)),
             overhead: starsweep::units::whole(number(row, "o", 0.0)),
@@ -123,7 +131,6 @@ fn machine(row: &Row) -> Machine {
             "lessRemainingPhaseFirst" if row["build"] == "knobs" => QueueOrder::LessRemainingPhaseFirst,
             _ => QueueOrder::Fifo,
         },
-        groups: Vec::new(),
     }
 }
 
@@ -148,6 +155,9 @@ fn simple(dimensions: &[(Topology, u32, f64)], recipe: Recipe) -> Machine {
         dimensions: dimensions.iter().map(dimension).collect(),
         congestion: Congestion::Unaware,
         algorithms: std::array::from_fn(|_| vec![Entry { recipe, whole: false }; dimensions.len()]),
+        own: Own::default(),
+        pace: Pace::Recorded,
+        remote: None,
         hierarchy: Hierarchy::ScatterGather,
         chunks: 4,
         active_chunks: 1,
@@ -158,16 +168,24 @@ fn simple(dimensions: &[(Topology, u32, f64)], recipe: Recipe) -> Machine {
         rendezvous: false,
         dimension_order: DimensionOrder::Ascending,
         queue_order: QueueOrder::Fifo,
-        groups: Vec::new(),
     }
+}
+
+/// A graph of operations, each with its number and those that it waits for.
+fn graph(operations: &[(u64, Work, &[u64])]) -> Graph {
+    let mut draft = Draft::default();
+    for &(id, work, after) in operations {
+        draft.push(Node { id, work, recorded: 0, on_host: false }, "", after.iter().copied());
+    }
+    draft.finish().expect("a graph")
 }
 
 /// When each rank of a machine is done with one collective.
 fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
-    let kind = Kind::Collective { collective, bytes, group: None, dimensions: u32::MAX };
-    let programs = vec![vec![Operation { id: 0, kind, after: Vec::new() }]; machine.npus() as usize];
-    let outcome = simulate(machine, &programs).expect("an outcome");
-    outcome.finish.into_iter().map(|finish| finish.expect("an end")).collect()
+    let work = Work::Collective { collective, bytes, group: None, dimensions: u32::MAX };
+    let trace = Trace::same(graph(&[(0, work, &[])]), machine.npus());
+    let outcome = simulate(machine, &trace, false).expect("an outcome");
+    outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end")).collect()
 }
 
 #[test]
@@ -230,20 +248,20 @@ fn themis_takes_the_reference_programs_time() {
 #[test]
 fn a_deadlock_names_the_ranks_and_operations_that_wait() {
     let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
-    let collective = Kind::Collective { collective: Collective::AllReduce, bytes: 1 << 20, group: None, dimensions: 1 };
-    let receive = Kind::Receive { from: 0, bytes: 8, tag: 1 };
-    let send = Kind::Send { to: 1, bytes: 9, tag: 1 };
-    let operation = |id, kind, after: &[u64]| Operation { id, kind, after: after.to_vec() };
-    let programs = vec![
-        vec![operation(5, send, &[])],
+    let collective = Work::Collective { collective: Collective::AllReduce, bytes: 1 << 20, group: None, dimensions: 1 };
+    let receive = Work::Receive { from: 0, bytes: 8, tag: 1 };
+    let send = Work::Send { to: 1, bytes: 9, tag: 1 };
+    let compute = Work::Compute { operations: None, bytes: None };
+    let graphs = vec![
+        graph(&[(5, send, &[])]),
         // Waits for 8 bytes, and 9 come.
-        vec![operation(1, receive, &[]), operation(2, collective, &[1]), operation(3, collective, &[])],
-        vec![operation(7, collective, &[])],
-        vec![operation(8, Kind::Compute { nanoseconds: 40 }, &[])],
+        graph(&[(1, receive, &[]), (2, collective, &[1]), (3, collective, &[])]),
+        graph(&[(7, collective, &[])]),
+        graph(&[(8, compute, &[])]),
     ];
-    let outcome = simulate(&machine, &programs).expect("an outcome");
-    assert_eq!(outcome.finish[3], Some(40));
-    assert_eq!([outcome.finish[1], outcome.finish[2]], [None, None]);
+    let outcome = simulate(&machine, &Trace::new(graphs, Vec::new()), false).expect("an outcome");
+    let finish: Vec<_> = outcome.ranks.iter().map(|rank| rank.finish).collect();
+    assert_eq!(finish[1..], [None, None, Some(1)]);
     let stuck = |rank, operation, wait| Stuck { rank, operation, wait };
     assert_eq!(
         outcome.stuck,
@@ -259,37 +277,56 @@ fn a_deadlock_names_the_ranks_and_operations_that_wait() {
 #[test]
 fn what_contradicts_itself_is_refused() {
     let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
-    let group = Group { id: 1, ranks: vec![0, 1] };
-    let programs = |kind| vec![vec![Operation { id: 3, kind, after: Vec::new() }]; 4];
-    let compute = Kind::Compute { nanoseconds: 1 };
+    let trace = |work| Trace::same(graph(&[(3, work, &[])]), 4);
+    let compute = trace(Work::Compute { operations: None, bytes: None });
     let impossible: [Machine; 6] = [
         Machine { chunks: 0, ..machine.clone() },
         Machine { queues: 0, ..machine.clone() },
         Machine { active_chunks: 0, ..machine.clone() },
         Machine { memory_bandwidth: 0.0, ..machine.clone() },
-        Machine { groups: vec![Group { id: 1, ranks: vec![0, 4] }], ..machine.clone() },
+        Machine { pace: Pace::Roofline { peak: 0.0 }, ..machine.clone() },
         simple(&[(Topology::Ring, 4, 50.0)], Recipe::Direct { window: Some(0) }),
     ];
     for machine in impossible {
-        assert!(matches!(simulate(&machine, &programs(compute)), Err(Refused::Impossible(_))), "{machine:?}");
+        assert!(matches!(simulate(&machine, &compute, false), Err(Refused::Machine(_))), "{machine:?}");
     }
-    assert!(matches!(simulate(&machine, &[]), Err(Refused::Impossible(_))));
-    let grouped = Machine { groups: vec![group], ..machine };
-    let collective = |group, bytes| Kind::Collective { collective: Collective::AllGather, bytes, group, dimensions: 1 };
+    assert!(matches!(simulate(&machine, &Trace::default(), false), Err(Refused::Trace(_))));
+    let groups = |ranks: &[u32]| vec![Group { id: 1, ranks: ranks.to_vec() }];
+    let broken = Trace { groups: groups(&[0, 4]), ..compute };
+    assert!(matches!(simulate(&machine, &broken, false), Err(Refused::Trace(_))));
+    let collective = |group| Work::Collective { collective: Collective::AllGather, bytes: 64, group, dimensions: 1 };
     let strangers = [
-        (Kind::Send { to: 4, bytes: 1, tag: 0 }, 0),
-        (Kind::Receive { from: 0, bytes: 1, tag: 0 }, 0),
-        (collective(Some(0), 64), 2),
-        (collective(Some(1), 64), 0),
+        (Work::Send { to: 4, bytes: 1, tag: 0 }, 0),
+        (Work::Receive { from: 0, bytes: 1, tag: 0 }, 0),
+        (collective(Some(0)), 2),
+        (collective(Some(1)), 0),
     ];
-    for (kind, at) in strangers {
-        let refused = simulate(&grouped, &programs(kind));
-        assert!(matches!(refused, Err(Refused::Stranger { rank, operation: 3, .. }) if rank == at), "{refused:?}");
+    for (work, at) in strangers {
+        let trace = Trace { groups: groups(&[0, 1]), ..trace(work) };
+        let refused = simulate(&machine, &trace, false);
+        let Err(Refused::Stranger(stranger)) = refused else { panic!("{refused:?}") };
+        assert_eq!([u64::from(stranger.rank), stranger.operation], [at, 3]);
     }
-    // The reference never ends on fewer bytes than chunks.
-    assert_eq!(simulate(&grouped, &programs(collective(None, 3))), Err(Refused::TooSmall { bytes: 3, chunks: 4 }));
-    let waits = vec![vec![Operation { id: 3, kind: compute, after: vec![9] }]; 4];
-    assert_eq!(simulate(&grouped, &waits), Err(Refused::Dangling { rank: 0, operation: 3, missing: 9 }));
+    let load = simulate(&machine, &trace(Work::Load { bytes: 64 }), false);
+    assert!(matches!(load, Err(Refused::Operation { rank: 0, operation: 3, .. })), "{load:?}");
+}
+
+#[test]
+fn a_collective_of_nothing_or_of_one_rank_ends_at_once() {
+    // The reference never ends on them.
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let collective = |bytes, group| Work::Collective { collective: Collective::AllGather, bytes, group, dimensions: 1 };
+    let trace = Trace::same(graph(&[(3, collective(0, None), &[])]), 4);
+    let finish = |trace: &Trace| {
+        let outcome = simulate(&machine, trace, false).expect("an outcome");
+        outcome.ranks.iter().map(|rank| rank.finish).collect::<Vec<_>>()
+    };
+    assert_eq!(finish(&trace), [Some(0); 4]);
+    // Fewer bytes than chunks: a byte each.
+    assert!(finish(&Trace::same(graph(&[(3, collective(3, None), &[])]), 4))[0] > Some(0));
+    let groups = (0..4).map(|rank| Group { id: u64::from(rank) + 1, ranks: vec![rank] }).collect();
+    let graphs = (0..4).map(|rank| graph(&[(3, collective(64, Some(rank)), &[])])).collect();
+    assert_eq!(finish(&Trace::new(graphs, groups)), [Some(0); 4]);
 }
 
 /// Simulates rows on all threads: how many are right, and which are wrong.
@@ -355,17 +392,16 @@ fn messages_take_the_reference_programs_cycles() {
         };
         let [from, to] = ["src", "dst"].map(|key| row[key].parse::<u32>().expect("a rank"));
         let bytes = number("size_bytes");
-        let program = |rank| {
-            let kind = match rank {
-                _ if rank == from => Kind::Send { to, bytes, tag: 1 },
-                _ if rank == to => Kind::Receive { from, bytes, tag: 1 },
-                _ => Kind::Compute { nanoseconds: 1 },
+        let graphs = (0..machine.npus()).map(|rank| {
+            let work = match rank {
+                _ if rank == from => Work::Send { to, bytes, tag: 1 },
+                _ if rank == to => Work::Receive { from, bytes, tag: 1 },
+                _ => Work::Compute { operations: None, bytes: None },
             };
-            vec![Operation { id: 0, kind, after: Vec::new() }]
-        };
-        let programs: Vec<Vec<Operation>> = (0..machine.npus()).map(program).collect();
-        let outcome = simulate(&machine, &programs).expect("an outcome");
-        let ends = [from, to].map(|rank| outcome.finish[rank as usize]);
+            graph(&[(0, work, &[])])
+        });
+        let outcome = simulate(&machine, &Trace::new(graphs.collect(), Vec::new()), false).expect("an outcome");
+        let ends = [from, to].map(|rank| outcome.ranks[rank as usize].finish);
         assert_eq!(ends, ["send_done_cycle", "recv_done_cycle"].map(|key| Some(number(key))), "{row:?}");
     }
 }

@@ -7,22 +7,8 @@
 use std::collections::VecDeque;
 
 use super::clock::{Clock, Local};
+use crate::system::machine::Bus;
 use crate::units::{real, whole};
-
-/// The times of a shared memory bus, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bus {
-    /// Latency.
-    pub latency: u64,
-    /// Overhead of an end.
-    pub overhead: u64,
-    /// Gap between two sends.
-    pub gap: u64,
-    /// Nanoseconds of a byte.
-    pub per_byte: f64,
-    /// Nanoseconds of a hundred bytes that are processed.
-    pub processing: u64,
-}
 
 /// Nanoseconds of a byte on the bus to the memory, whatever the other bus takes.
 const MEMORY_PER_BYTE: f64 = 0.0038;

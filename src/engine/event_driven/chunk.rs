@@ -2,14 +2,17 @@
 
 use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::Local;
-use super::machine::{Entry, Hierarchy, Machine, Recipe, reduction};
-use super::order::{self, Ask, DimensionOrder, QueueOrder, Queued};
+use super::order::{self, Queued};
+use super::phase::{Members, Phase};
+use super::run::Run;
 use super::token::{Token, outcome};
 use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
+use crate::system::machine::{Machine, QueueOrder, Recipe, reduction};
 use crate::units::narrow;
+use crate::workload::trace::Trace;
 
 /// Nanoseconds of an endpoint in a group of some of the ranks, whatever the machine says.
 const GROUP_DELAY: u64 = 10;
@@ -24,47 +27,16 @@ pub struct Npu {
     /// How many of each queue are under way.
     running: Vec<u32>,
     /// Which queue comes next, by dimension: for whole collectives, for the way in of an all-reduce, for its way back.
-    turns: Vec<[u32; 3]>,
+    pub turns: Vec<[u32; 3]>,
     /// Its memory bus, if messages share one.
     ports: Ports,
     /// Chunks made, and for each group chunks made in it.
-    made: u64,
+    pub made: u64,
     made_in: Vec<u64>,
     /// At which dimension the next chunk begins, where they take turns.
-    turn: usize,
+    pub turn: usize,
     /// Trees made, by collective and dimension.
-    trees: Vec<[u32; Collective::ALL.len()]>,
-}
-
-/// Which of a dimension's queues a phase takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    Any,
-    Inward,
-    Back,
-}
-
-/// The members of a phase, in the order of their ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Members {
-    /// Ranks so far apart, from the first.
-    Every { first: u32, stride: u32 },
-    /// The ranks of a group.
-    Group(u32),
-}
-
-/// A chunk's way through one dimension.
-#[derive(Debug, Clone, Copy)]
-struct Phase {
-    queue: u32,
-    recipe: Recipe,
-    collective: Collective,
-    bytes: u64,
-    clockwise: bool,
-    members: Members,
-    count: u32,
-    me: u32,
-    root_is_last: bool,
+    pub trees: Vec<[u32; Collective::ALL.len()]>,
 }
 
 /// What a chunk is doing.
@@ -73,6 +45,8 @@ enum Machinery {
     Waiting,
     Token(Box<Token>),
     Tree(Tree),
+    /// A graph of its own, under way.
+    Own,
 }
 
 /// One chunk of one rank.
@@ -91,6 +65,7 @@ struct Chunk {
 /// A collective under way on one rank.
 #[derive(Debug, Clone, Copy)]
 struct Open {
+    run: u32,
     operation: u32,
     chunks: u64,
     done: u64,
@@ -106,7 +81,7 @@ pub struct Chunks {
 impl Npu {
     /// An NPU that has not communicated yet.
     #[must_use]
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(machine: &Machine, trace: &Trace) -> Self {
         let dimensions = machine.dimensions.len();
         let queues = dimensions * machine.queues as usize;
         Self {
@@ -115,60 +90,23 @@ impl Npu {
             turns: vec![[0, 0, machine.queues / 2]; dimensions],
             ports: Ports::default(),
             made: 0,
-            made_in: vec![0; machine.groups.len()],
+            made_in: vec![0; trace.groups.len()],
             turn: 0,
             trees: vec![[0; Collective::ALL.len()]; dimensions],
         }
     }
-
-    /// The queue of a phase in a dimension, and whether it goes clockwise.
-    fn queue(&mut self, dimension: usize, turn: Turn, queues: u32) -> (u32, bool) {
-        let [any, inward, back] = &mut self.turns[dimension];
-        let half = queues / 2;
-        let (queue, clockwise) = match turn {
-            Turn::Any => {
-                let queue = *any;
-                *any = (*any + 1) % queues;
-                (queue, queues == 1 || queue < half)
-            }
-            Turn::Inward => {
-                let queue = *inward;
-                *inward = if queue + 1 >= half { 0 } else { queue + 1 };
-                (queue, true)
-            }
-            Turn::Back => {
-                let queue = *back;
-                *back = if queue + 1 >= queues { half } else { queue + 1 };
-                (queue, false)
-            }
-        };
-        (narrow(dimension as u64) * queues + queue, clockwise)
-    }
-}
-
-/// A logical dimension of a collective.
-#[derive(Debug, Clone, Copy)]
-struct Logical {
-    entry: Entry,
-    dimension: usize,
-    members: Members,
-    count: u32,
-    me: u32,
-    takes_part: bool,
 }
 
 impl Simulation<'_> {
     /// A rank enters a collective: its chunks are made and queued at once.
     pub(super) fn collective(
         &mut self,
-        npu: u32,
+        run: usize,
         operation: u32,
-        collective: Collective,
-        bytes: u64,
-        group: Option<u32>,
-        dimensions: u32,
-    ) -> Result<(), Refused> {
+        (collective, bytes, group, dimensions): (Collective, u64, Option<u32>, u32),
+    ) {
         let machine = self.machine;
+        let npu = self.runs[run].npu;
         let all = u64::from(machine.npus());
         let mut size = bytes;
         let mut chunk = bytes / machine.chunks;
@@ -176,16 +114,25 @@ impl Simulation<'_> {
             chunk = all;
             size = machine.chunks * all;
         }
-        if chunk == 0 {
-            return Err(Refused::TooSmall { bytes, chunks: machine.chunks });
-        }
-        let logical = self.logical(npu, collective, group, dimensions);
-        if !logical.iter().any(|logical| logical.takes_part) {
-            return Ok(());
-        }
         let open = narrow(self.chunks.collectives.len() as u64);
         // How many chunks there are is known when the last is made; none can end before.
-        self.chunks.collectives.push(Open { operation, chunks: u64::MAX, done: 0 });
+        let state = Open { run: narrow(run as u64), operation, chunks: u64::MAX, done: 0 };
+        let id = self.runs[run].graph.nodes()[operation as usize].id;
+        let own = machine.own.of_operation.get(&id).copied().or(machine.own.of_collective[collective as usize]);
+        if let Some(own) = own {
+            self.chunks.collectives.push(Open { chunks: 1, ..state });
+            let phases = self.own_phases(npu, collective, group, own);
+            self.chunk(npu, open, group, phases);
+            return;
+        }
+        let logical = self.logical(npu, collective, group, dimensions);
+        if size == 0 || !logical.iter().any(|logical| logical.takes_part) {
+            // The reference never ends here.
+            self.last(run, operation, 0);
+            return;
+        }
+        chunk = chunk.max(1);
+        self.chunks.collectives.push(state);
         let mut chunks = 0;
         if npu == 0 {
             self.themis.begin(self.clock.now(), logical.len());
@@ -194,160 +141,44 @@ impl Simulation<'_> {
             chunks += 1;
             let (order, bytes) = self.order(npu, collective, &logical, size, chunk);
             size = size.saturating_sub(bytes);
-            let phases = self.phases(npu, collective, bytes, &logical, &order)?;
-            let made = &mut self.npus[npu as usize];
-            let tag = match group {
-                Some(group) => {
-                    let tag = machine.groups[group as usize].id * GROUP_TAGS + made.made_in[group as usize];
-                    made.made_in[group as usize] += 1;
-                    tag
+            match self.phases(npu, collective, bytes, &logical, &order) {
+                Ok(phases) => self.chunk(npu, open, group, phases),
+                Err(refused) => {
+                    self.refused.get_or_insert(refused);
+                    return;
                 }
-                None => made.made,
-            };
-            made.made += 1;
-            let new = narrow(self.chunks.chunks.len() as u64);
-            self.chunks.chunks.push(Chunk {
-                npu,
-                tag: tag % TAGS + TAGS,
-                collective: open,
-                phases,
-                at: 0,
-                is_queued: false,
-                machinery: Machinery::Waiting,
-            });
-            self.enter(new);
+            }
         }
         self.chunks.collectives[open as usize].chunks = chunks;
-        Ok(())
     }
 
-    /// The order in which the next chunk takes its dimensions, and its bytes.
-    fn order(
-        &mut self,
-        npu: u32,
-        collective: Collective,
-        logical: &[Logical],
-        left: u64,
-        bytes: u64,
-    ) -> (Vec<usize>, u64) {
-        let machine = self.machine;
-        if machine.dimension_order.is_by_load() && collective != Collective::AllToAll {
-            let takes_part: Vec<bool> = logical.iter().map(|logical| logical.takes_part).collect();
-            let is_flex = machine.dimension_order == DimensionOrder::ThemisFlex;
-            let chunk = self.npus[npu as usize].made;
-            let ask = Ask { chunk, left, bytes, takes_part: &takes_part, collective, is_flex };
-            return self.themis.order(machine, ask);
-        }
-        let mut order: Vec<usize> = (0..logical.len()).collect();
-        if collective == Collective::AllGather {
-            order.reverse();
-        }
-        if machine.dimension_order == DimensionOrder::RoundRobin {
-            let turn = &mut self.npus[npu as usize].turn;
-            order.rotate_left(*turn);
-            *turn = (*turn + 1) % order.len();
-        }
-        (order, bytes)
-    }
-
-    /// The logical dimensions of a collective, innermost first.
-    fn logical(&self, npu: u32, collective: Collective, group: Option<u32>, involved: u32) -> Vec<Logical> {
-        let machine = self.machine;
-        let entries = &machine.algorithms[collective as usize];
-        if let Some(group) = group {
-            let ranks = &machine.groups[group as usize].ranks;
-            if ranks.len() < machine.npus() as usize {
-                let only = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
-                let me = ranks.iter().position(|&rank| rank == npu).unwrap_or(0);
-                return vec![Logical {
-                    entry: Entry { recipe: only, whole: false },
-                    dimension: 0,
-                    members: Members::Group(group),
-                    count: narrow(ranks.len() as u64),
-                    me: narrow(me as u64),
-                    takes_part: ranks.len() > 1,
-                }];
+    /// A chunk is made and queued.
+    fn chunk(&mut self, npu: u32, collective: u32, group: Option<u32>, phases: Vec<Phase>) {
+        let made = &mut self.npus[npu as usize];
+        let tag = match group {
+            Some(group) => {
+                let tag = self.trace.groups[group as usize].id * GROUP_TAGS + made.made_in[group as usize];
+                made.made_in[group as usize] += 1;
+                tag
             }
-        }
-        let mut found = Vec::new();
-        let mut stride = 1;
-        for (k, (&entry, dimension)) in entries.iter().zip(&machine.dimensions).enumerate() {
-            let is_involved = group.is_some() || involved & (1 << k) != 0;
-            let (count, first, me) = if entry.whole {
-                (machine.npus(), 0, npu)
-            } else {
-                let me = npu / stride % dimension.size;
-                (dimension.size, npu - me * stride, me)
-            };
-            let members = Members::Every { first, stride: if entry.whole { 1 } else { stride } };
-            found.push(Logical { entry, dimension: k, members, count, me, takes_part: count > 1 && is_involved });
-            if entry.whole {
-                break;
-            }
-            stride *= dimension.size;
-        }
-        found
-    }
-
-    /// The phases of the next chunk.
-    fn phases(
-        &mut self,
-        npu: u32,
-        collective: Collective,
-        bytes: u64,
-        logical: &[Logical],
-        order: &[usize],
-    ) -> Result<Vec<Phase>, Refused> {
-        use Collective::{AllGather, AllReduce, ReduceScatter};
-        let taking: Vec<&Logical> =
-            order.iter().take(logical.len()).map(|&k| &logical[k]).filter(|logical| logical.takes_part).collect();
-        let is_split = collective == AllReduce && self.machine.hierarchy == Hierarchy::ScatterGather;
-        let mut plan: Vec<(Collective, &Logical, Turn)> = Vec::new();
-        match (collective, taking.split_last()) {
-            (AllReduce, _) if is_split && self.machine.dimension_order.is_by_load() => {
-                plan.extend(taking.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.extend(taking.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
-            }
-            (AllReduce, Some((last, inner))) if is_split => {
-                plan.extend(inner.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.push((AllReduce, last, Turn::Inward));
-                plan.extend(inner.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
-            }
-            _ => plan.extend(taking.iter().map(|&logical| (collective, logical, Turn::Any))),
-        }
-        let mut bytes = bytes;
-        let mut phases = Vec::with_capacity(plan.len());
-        for (part, logical, turn) in plan {
-            let state = &mut self.npus[npu as usize];
-            let (queue, clockwise) = state.queue(logical.dimension, turn, self.machine.queues);
-            let recipe = logical.entry.recipe;
-            let mut root_is_last = false;
-            if recipe == Recipe::DoubleBinaryTree {
-                if !logical.count.is_power_of_two() {
-                    return Err(Refused::NoPower { members: logical.count });
-                }
-                let trees = &mut state.trees[logical.dimension][collective as usize];
-                root_is_last = trees.is_multiple_of(2);
-                *trees += 1;
-            }
-            phases.push(Phase {
-                queue,
-                recipe,
-                collective: part,
-                bytes,
-                clockwise,
-                members: logical.members,
-                count: logical.count,
-                me: logical.me,
-                root_is_last,
-            });
-            bytes = outcome(recipe, part, bytes, logical.count);
-        }
-        Ok(phases)
+            None => made.made,
+        };
+        made.made += 1;
+        let new = narrow(self.chunks.chunks.len() as u64);
+        self.chunks.chunks.push(Chunk {
+            npu,
+            tag: tag % TAGS + TAGS,
+            collective,
+            phases,
+            at: 0,
+            is_queued: false,
+            machinery: Machinery::Waiting,
+        });
+        self.enter(new);
     }
 
     /// A chunk leaves its phase, if it is in one, and queues for the next.
-    fn enter(&mut self, k: u32) {
+    pub(super) fn enter(&mut self, k: u32) {
         let chunk = &mut self.chunks.chunks[k as usize];
         let npu = chunk.npu as usize;
         let left = chunk.is_queued.then(|| chunk.phases[chunk.at].queue);
@@ -361,8 +192,8 @@ impl Simulation<'_> {
             let open = &mut self.chunks.collectives[chunk.collective as usize];
             open.done += 1;
             if open.done == open.chunks {
-                let operation = open.operation;
-                self.done(narrow(npu as u64), operation);
+                let (run, operation) = (open.run, open.operation);
+                self.done(run as usize, operation);
             }
         }
         if let Some(left) = left {
@@ -414,6 +245,20 @@ impl Simulation<'_> {
     fn begin(&mut self, k: u32) {
         let chunk = &mut self.chunks.chunks[k as usize];
         let phase = chunk.phases[chunk.at];
+        if let Some(own) = phase.own {
+            let npu = chunk.npu;
+            chunk.machinery = Machinery::Own;
+            let Some(graph) = self.trace.own.get(own as usize).and_then(|own| own.get(phase.me as usize)) else {
+                self.refused.get_or_insert(Refused::Trace("a collective has no graph for one of its ranks"));
+                return;
+            };
+            let group = if let Members::Group(group) = phase.members { Some(group) } else { None };
+            self.runs.push(Run::new(npu, graph, Some(k), group));
+            let run = self.runs.len() - 1;
+            self.issue(run);
+            self.look_for_end(run);
+            return;
+        }
         if phase.recipe == Recipe::DoubleBinaryTree {
             chunk.machinery = Machinery::Tree(Tree::new(phase.me, phase.count, phase.root_is_last));
             self.tree(k, Happening::Begins);
@@ -482,7 +327,7 @@ impl Simulation<'_> {
         let tries = match &mut self.chunks.chunks[k as usize].machinery {
             Machinery::Token(token) => token.token(),
             Machinery::Tree(_) => return self.tree(k, Happening::Prepared),
-            Machinery::Waiting => return,
+            Machinery::Waiting | Machinery::Own => return,
         };
         for _ in 0..tries {
             let chunk = &mut self.chunks.chunks[k as usize];
@@ -507,7 +352,7 @@ impl Simulation<'_> {
                 self.prepare(k);
             }
             Machinery::Tree(_) => self.tree(k, Happening::Received),
-            Machinery::Waiting => {}
+            Machinery::Waiting | Machinery::Own => {}
         }
     }
 
@@ -533,7 +378,7 @@ impl Simulation<'_> {
         let chunk = &self.chunks.chunks[k as usize];
         match chunk.phases[chunk.at].members {
             Members::Every { first, stride } => first + position * stride,
-            Members::Group(group) => self.machine.groups[group as usize].ranks[position as usize],
+            Members::Group(group) => self.trace.groups[group as usize].ranks[position as usize],
         }
     }
 

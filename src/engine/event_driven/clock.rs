@@ -38,11 +38,15 @@ pub enum Local {
         /// The port.
         port: Port,
     },
-    /// An operation of the program is done.
+    /// An operation is done.
     Done {
-        /// The operation, by its place in its rank's program.
+        /// The graph under way.
+        run: u32,
+        /// The operation, by its place in the graph.
         operation: u32,
     },
+    /// The memory beyond the NPU's own has served its request.
+    Served,
 }
 
 /// A thing that is to happen.

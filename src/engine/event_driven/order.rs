@@ -5,43 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::machine::Machine;
 use crate::system::collective::Collective;
+use crate::system::machine::{Machine, QueueOrder};
 use crate::units::{real, whole};
-
-/// In which order a chunk takes the dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DimensionOrder {
-    /// Innermost first; outermost first for an all-gather.
-    Ascending,
-    /// Each chunk begins one dimension further.
-    RoundRobin,
-    /// By load, chunk by chunk.
-    Themis,
-    /// By load, with chunks as large as the difference in load.
-    ThemisFlex,
-}
-
-/// Which chunk of a queue goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueOrder {
-    /// That which came first.
-    Fifo,
-    /// That with the fewest bytes.
-    SmallestFirst,
-    /// That with the fewest phases to go.
-    LessRemainingPhaseFirst,
-    /// Reduce-scatters and all-gathers take turns.
-    Rg,
-}
-
-impl DimensionOrder {
-    /// Whether chunks go by load.
-    #[must_use]
-    pub const fn is_by_load(self) -> bool {
-        matches!(self, Self::Themis | Self::ThemisFlex)
-    }
-}
 
 /// A plan of Themis for one chunk, until every rank has taken it.
 #[derive(Debug, Clone)]

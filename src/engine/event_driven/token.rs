@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use super::bus::Trip;
-use super::machine::Recipe;
 use crate::system::collective::Collective;
+use crate::system::machine::Recipe;
 
 /// A message that is prepared: bytes, and the positions of whom it comes from and goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

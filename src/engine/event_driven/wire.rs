@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::{Clock, Event};
-use super::machine::{Congestion, Machine};
+use crate::system::machine::{Congestion, Machine};
 use crate::system::topology::Topology;
 use crate::units::{narrow, real, whole};
 
@@ -20,8 +20,8 @@ pub enum Then {
     },
     /// An operation is done.
     Done {
-        /// Of which NPU.
-        npu: u32,
+        /// Of which graph under way.
+        run: u32,
         /// The operation.
         operation: u32,
     },
@@ -97,7 +97,10 @@ pub struct Wire {
     /// What waits for the handshake of a rendezvous.
     pub waiting: Vec<Waiting>,
     /// How many messages were sent.
-    pub sent: u64,
+    messages_sent: u64,
+    /// Bytes sent, by NPU and dimension.
+    sent: Vec<u64>,
+    dimensions: usize,
 }
 
 /// The dimension of a message, by its two ends: the lowest in which they differ [ASTRA2].
@@ -118,17 +121,40 @@ fn dimension_of(machine: &Machine, from: u32, to: u32) -> Option<(usize, u32, u3
 /// ```text
 /// T(S) = floor(hops * latency + S / bandwidth)      32,768 B over one hop of 500 ns at 50 GiB/s: 1,110 ns
 /// ```
-fn duration(machine: &Machine, address: Address) -> u64 {
-    let Some((k, a, b)) = dimension_of(machine, address.from, address.to) else { return 0 };
+fn duration(machine: &Machine, way: Option<(usize, u32, u32)>, bytes: u64) -> u64 {
+    let Some((k, a, b)) = way else { return 0 };
     let dimension = &machine.dimensions[k];
     let hops = f64::from(dimension.hops(a, b));
-    whole((hops * dimension.latency + real(address.bytes) / dimension.bandwidth).floor())
+    whole((hops * dimension.latency + real(bytes) / dimension.bandwidth).floor())
 }
 
 impl Wire {
+    /// A wire on which nothing is under way.
+    #[must_use]
+    pub fn new(machine: &Machine) -> Self {
+        let dimensions = machine.dimensions.len();
+        Self { sent: vec![0; machine.npus() as usize * dimensions], dimensions, ..Self::default() }
+    }
+
+    /// How many messages were sent.
+    #[must_use]
+    pub const fn messages(&self) -> u64 {
+        self.messages_sent
+    }
+
+    /// Bytes that an NPU sent in each dimension.
+    #[must_use]
+    pub fn sent(&self, npu: usize) -> &[u64] {
+        &self.sent[npu * self.dimensions..(npu + 1) * self.dimensions]
+    }
+
     /// Sends a message; `then` follows its arrival.
     pub fn send(&mut self, machine: &Machine, clock: &mut Clock, address: Address, then: Then) {
-        self.sent += 1;
+        self.messages_sent += 1;
+        let way = dimension_of(machine, address.from, address.to);
+        if let Some((dimension, ..)) = way {
+            self.sent[address.from as usize * self.dimensions + dimension] += address.bytes;
+        }
         let message = Message { address, sent: then, received: None, has_arrived: false, at: address.from };
         let k = if let Some(k) = self.free.pop() {
             self.messages[k as usize] = message;
@@ -150,7 +176,7 @@ impl Wire {
             Entry::Vacant(place) => place.insert(Channel::default()).messages.push_back(k),
         }
         match machine.congestion {
-            Congestion::Unaware => clock.after(duration(machine, address), Event::Arrive { message: k }),
+            Congestion::Unaware => clock.after(duration(machine, way, address.bytes), Event::Arrive { message: k }),
             Congestion::Aware => self.hop(machine, clock, k),
         }
     }

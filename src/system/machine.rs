@@ -1,12 +1,11 @@
-//! The machine as the event-driven engine sees it: dimensions with their links, and how collectives are cut and queued.
+//! The machine as events happen on it: dimensions with their links, how collectives are cut and queued, the memories.
 
-use itertools::Itertools as _;
+use std::collections::BTreeMap;
 
-use super::Refused;
-use super::bus::Bus;
-use super::order::{DimensionOrder, QueueOrder};
-use crate::system::collective::Collective;
-use crate::system::topology::Topology;
+use thiserror::Error;
+
+use super::collective::Collective;
+use super::topology::Topology;
 
 /// A dimension of the network, innermost first.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +63,95 @@ pub enum Congestion {
     Aware,
 }
 
-/// Everything that the engine knows of a machine.
+/// In which order a chunk takes the dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DimensionOrder {
+    /// Innermost first; outermost first for an all-gather.
+    Ascending,
+    /// Each chunk begins one dimension further.
+    RoundRobin,
+    /// By load, chunk by chunk.
+    Themis,
+    /// By load, with chunks as large as the difference in load.
+    ThemisFlex,
+}
+
+impl DimensionOrder {
+    /// Whether chunks go by load.
+    #[must_use]
+    pub const fn is_by_load(self) -> bool {
+        matches!(self, Self::Themis | Self::ThemisFlex)
+    }
+}
+
+/// Which chunk of a queue goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// That which came first.
+    Fifo,
+    /// That with the fewest bytes.
+    SmallestFirst,
+    /// That with the fewest phases to go.
+    LessRemainingPhaseFirst,
+    /// Reduce-scatters and all-gathers take turns.
+    Rg,
+}
+
+/// The times of a shared memory bus, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bus {
+    /// Latency.
+    pub latency: u64,
+    /// Overhead of an end.
+    pub overhead: u64,
+    /// Gap between two sends.
+    pub gap: u64,
+    /// Nanoseconds of a byte.
+    pub per_byte: f64,
+    /// Nanoseconds of a hundred bytes that are processed.
+    pub processing: u64,
+}
+
+/// Where the memory beyond the NPU's own is, and who waits for whom at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Every NPU has its own.
+    PerNpu,
+    /// So many neighbouring NPUs share one, and are served one after the other.
+    PerNode {
+        /// How many.
+        npus: u32,
+    },
+    /// All NPUs share one, and are served one after the other.
+    Pool,
+}
+
+/// A memory beyond the NPU's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RemoteMemory {
+    /// Where it is.
+    pub place: Place,
+    /// Nanoseconds before the first byte.
+    pub latency: f64,
+    /// Bytes a nanosecond.
+    pub bandwidth: f64,
+}
+
+/// How long operations take on an NPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// As long as was recorded, a computation; communication is simulated.
+    Recorded,
+    /// As long as was recorded, whatever it is: nothing is simulated but who waits for whom.
+    Replayed,
+    /// A computation as long as the roofline says.
+    Roofline {
+        /// Operations a second at most.
+        peak: f64,
+    },
+}
+
+/// Everything that the event-driven engine knows of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// The network, innermost first.
@@ -73,6 +160,8 @@ pub struct Machine {
     pub congestion: Congestion,
     /// The algorithm of each dimension, by collective in the order of [`Collective::ALL`].
     pub algorithms: [Vec<Entry>; Collective::ALL.len()],
+    /// Collectives that run as a trace of their own, by their place in the trace's list.
+    pub own: Own,
     /// The shape of an all-reduce over several dimensions.
     pub hierarchy: Hierarchy,
     /// Into how many chunks a collective is cut.
@@ -83,8 +172,12 @@ pub struct Machine {
     pub queues: u32,
     /// Nanoseconds that an endpoint takes before a message.
     pub endpoint_delay: u64,
-    /// Bytes a second of the local memory, by which reductions are charged.
+    /// Bytes a second of the local memory, by which reductions are charged and computation may be bound.
     pub memory_bandwidth: f64,
+    /// How long operations take.
+    pub pace: Pace,
+    /// The memory beyond the NPU's own, if there is one.
+    pub remote: Option<RemoteMemory>,
     /// The bus to the network adapter, if messages share one; endpoint delays are then its times.
     pub bus: Option<Bus>,
     /// Whether a receiver asks for a message before it is sent.
@@ -93,18 +186,21 @@ pub struct Machine {
     pub dimension_order: DimensionOrder,
     /// Which chunk of a queue goes first.
     pub queue_order: QueueOrder,
-    /// Lists of ranks that collectives may name.
-    pub groups: Vec<Group>,
 }
 
-/// A communicator group: its ranks in the order of its ring.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Its number in tags.
-    pub id: u64,
-    /// Its ranks.
-    pub ranks: Vec<u32>,
+/// Which collectives run as a trace of their own: the place of the trace in the workload's list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// By collective, in the order of [`Collective::ALL`].
+    pub of_collective: [Option<u32>; Collective::ALL.len()],
+    /// By the number of the operation, before the other.
+    pub of_operation: BTreeMap<u64, u32>,
 }
+
+/// A machine contradicts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Contradiction(pub &'static str);
 
 impl Machine {
     /// How many NPUs there are.
@@ -117,7 +213,7 @@ impl Machine {
     ///
     /// # Errors
     /// What contradicts itself, first of all.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), Contradiction> {
         let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
         let is_delay = |delay: f64| delay.is_finite() && delay >= 0.0;
         let sizes = self.dimensions.iter().try_fold(1_u32, |all, dimension| all.checked_mul(dimension.size));
@@ -127,7 +223,16 @@ impl Machine {
             (npus > 0, "the network has no NPU, or more than can be counted"),
             (self.dimensions.iter().all(|it| is_rate(it.bandwidth)), "a bandwidth is not above zero"),
             (self.dimensions.iter().all(|it| is_delay(it.latency)), "a latency is below zero"),
-            (is_rate(self.memory_bandwidth), "the memory's bandwidth is not above zero"),
+            (self.memory_bandwidth > 0.0, "the memory's bandwidth is not above zero"),
+            (
+                !matches!(self.pace, Pace::Roofline { peak } if !is_rate(peak)),
+                "the peak of the roofline is not above zero",
+            ),
+            (
+                self.remote.is_none_or(|remote| remote.bandwidth > 0.0),
+                "the remote memory's bandwidth is not above zero",
+            ),
+            (!matches!(self.remote, Some(RemoteMemory { place: Place::PerNode { npus: 0 }, .. })), "a node has no NPU"),
             (self.chunks > 0, "a collective is cut into no chunk"),
             (self.active_chunks > 0, "no chunk may be under way"),
             (self.queues > 0, "a dimension has no queue"),
@@ -143,15 +248,9 @@ impl Machine {
                 entries().all(|entry| entry.recipe != Recipe::Direct { window: Some(0) }),
                 "a direct algorithm has no message under way",
             ),
-            (
-                self.groups
-                    .iter()
-                    .all(|group| group.ranks.iter().all_unique() && group.ranks.iter().all(|&it| it < npus)),
-                "a group names a rank twice, or one that is not there",
-            ),
         ];
         match says.into_iter().find(|says| !says.0) {
-            Some((_, what)) => Err(Refused::Impossible(what)),
+            Some((_, what)) => Err(Contradiction(what)),
             None => Ok(()),
         }
     }

@@ -1,0 +1,140 @@
+//! What came of a simulation: when each rank was done, what it was busy with, who waits for ever.
+
+use thiserror::Error;
+
+use crate::system::machine::Contradiction;
+use crate::workload::trace::{Node, Stranger, Work};
+
+/// What came of a simulation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Rank by rank.
+    pub ranks: Vec<Rank>,
+    /// How many messages were sent.
+    pub messages: u64,
+    /// Operations that wait for ever: none unless there is a deadlock.
+    pub stuck: Vec<Stuck>,
+    /// Every operation with its start and end, in the order of ends, if that was asked for.
+    pub spans: Vec<Span>,
+}
+
+/// What came of one rank, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rank {
+    /// When it was done; none if it waits for ever.
+    pub finish: Option<u64>,
+    /// Its NPU's computations, added up.
+    pub computed: u64,
+    /// Time in which at least one operation of each activity went on, in the order of [`Activity::ALL`].
+    pub busy: [u64; Activity::ALL.len()],
+    /// Bytes that it sent in each dimension.
+    pub sent: Vec<u64>,
+}
+
+impl Rank {
+    /// Time in which an activity went on, nanoseconds.
+    #[must_use]
+    pub const fn busy(&self, activity: Activity) -> u64 {
+        self.busy[activity as usize]
+    }
+
+    /// Its end less its computations, as the reference counts exposed communication; none if it waits for ever [ASTRA2].
+    #[must_use]
+    pub fn exposed(&self) -> Option<u64> {
+        Some(self.finish?.saturating_sub(self.computed))
+    }
+}
+
+/// What a rank may be busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// Its NPU computes.
+    Compute,
+    /// A collective, a send or a receive.
+    Communication,
+    /// Its host works.
+    Host,
+    /// A memory beyond the NPU's own.
+    Memory,
+}
+
+impl Activity {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Compute, Self::Communication, Self::Host, Self::Memory];
+
+    /// Under which an operation is counted.
+    #[must_use]
+    pub const fn of(node: &Node) -> Self {
+        match node.work {
+            _ if node.on_host => Self::Host,
+            Work::Compute { .. } => Self::Compute,
+            Work::Load { .. } | Work::Store { .. } => Self::Memory,
+            _ => Self::Communication,
+        }
+    }
+}
+
+/// An operation that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its rank.
+    pub rank: u32,
+    /// Its place in the rank's graph.
+    pub operation: u32,
+    /// When it started, nanoseconds.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+}
+
+/// An operation that waits for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stuck {
+    /// Its rank.
+    pub rank: u32,
+    /// Its number.
+    pub operation: u64,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+/// What an operation waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// It has begun, and other ranks do not do their part.
+    Others,
+    /// It has not begun: an operation of its rank holds the slot that it needs.
+    Slot,
+    /// It has not begun: so many operations of its rank that it depends on do not end.
+    Operations(u32),
+}
+
+/// Why there is no outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The machine contradicts itself.
+    #[error(transparent)]
+    Machine(#[from] Contradiction),
+    /// The trace does not fit the machine, or itself.
+    #[error("{0}")]
+    Trace(&'static str),
+    /// A rank takes part in a group that it is not in, or talks to a rank that is not there.
+    #[error("operation {} of rank {} names {}", .0.operation, .0.rank, .0.what)]
+    Stranger(Stranger),
+    /// An operation cannot be done.
+    #[error("operation {operation} of rank {rank}: {what}")]
+    Operation {
+        /// Its rank.
+        rank: u32,
+        /// Its number.
+        operation: u64,
+        /// Why not.
+        what: &'static str,
+    },
+    /// An algorithm needs a power of two.
+    #[error("a double binary tree takes a power of two, not {members}")]
+    NoPower {
+        /// How many there are.
+        members: u32,
+    },
+}

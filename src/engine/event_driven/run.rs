@@ -1,0 +1,274 @@
+//! A graph under way on one rank: what may start, what goes on, what follows.
+//!
+//! An NPU runs one computation, one communication and one operation of its host at a time; receives wait beside them. Of several
+//! operations that may start the smallest number goes first, and each end of an operation is followed by one look at all that
+//! may start [ASTRA2].
+
+use super::clock::Local;
+use super::outcome::{Activity, Span, Stuck, Wait};
+use super::wire::{Address, Then};
+use super::{Simulation, TAGS};
+use crate::system::machine::Pace;
+use crate::units::{real, whole};
+use crate::workload::trace::{Graph, Node, Work};
+
+/// A graph under way.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// The NPU.
+    pub npu: u32,
+    pub graph: &'a Graph,
+    /// The chunk of a collective that the graph is, if it is one: its operations wait for no slot.
+    pub chunk: Option<u32>,
+    /// The group among whom that collective runs.
+    pub group: Option<u32>,
+    /// For how many others each operation still waits.
+    waits: Vec<u32>,
+    /// Operations that could start, ascending.
+    ready: Vec<u32>,
+    /// Operations under way, with their starts.
+    ongoing: Vec<(u32, u64)>,
+    /// How busy the rank was with each kind of thing.
+    pub busy: [Busy; Activity::ALL.len()],
+    /// Computations of the NPU, added up.
+    pub computed: u64,
+    pub finish: Option<u64>,
+}
+
+/// Time in which at least one operation of a kind goes on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Busy {
+    under_way: u32,
+    since: u64,
+    /// So far.
+    pub total: u64,
+}
+
+impl Busy {
+    const fn starts(&mut self, now: u64) {
+        if self.under_way == 0 {
+            self.since = now;
+        }
+        self.under_way += 1;
+    }
+
+    const fn ends(&mut self, now: u64) {
+        self.under_way -= 1;
+        if self.under_way == 0 {
+            self.total += now - self.since;
+        }
+    }
+}
+
+/// What a kind of operation takes, one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    Compute,
+    Communication,
+    Host,
+    None,
+}
+
+impl Slot {
+    const fn of(node: &Node) -> Self {
+        match node.work {
+            _ if node.on_host => Self::Host,
+            Work::Compute { .. } => Self::Compute,
+            Work::Receive { .. } => Self::None,
+            _ => Self::Communication,
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// A graph that has not begun.
+    #[must_use]
+    pub fn new(npu: u32, graph: &'a Graph, chunk: Option<u32>, group: Option<u32>) -> Self {
+        let waits = graph.waits().to_vec();
+        let ready = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(k, _)| k).collect();
+        Self {
+            npu,
+            graph,
+            chunk,
+            group,
+            waits,
+            ready,
+            ongoing: Vec::new(),
+            busy: [Busy::default(); Activity::ALL.len()],
+            computed: 0,
+            finish: None,
+        }
+    }
+
+    fn node(&self, operation: u32) -> &'a Node {
+        &self.graph.nodes()[operation as usize]
+    }
+
+    /// Whether something holds what an operation needs.
+    fn is_taken(&self, operation: u32) -> bool {
+        let slot = Slot::of(self.node(operation));
+        let same = |&(other, _): &(u32, u64)| Slot::of(self.node(other)) == slot;
+        self.chunk.is_none() && slot != Slot::None && self.ongoing.iter().any(same)
+    }
+
+    /// An operation is over: what follows it waits for one less.
+    fn release(&mut self, operation: u32) {
+        for &follower in self.graph.followers(operation as usize) {
+            self.waits[follower as usize] -= 1;
+            if self.waits[follower as usize] == 0 {
+                let place = self.ready.partition_point(|&ready| ready < follower);
+                self.ready.insert(place, follower);
+            }
+        }
+    }
+
+    /// Whether something could start and does not: the last look at what may start was before.
+    pub fn stalls(&self) -> bool {
+        self.ready.iter().any(|&operation| !self.is_taken(operation))
+    }
+
+    /// The operations that wait for ever, once nothing happens any more.
+    pub fn stuck(&self) -> impl Iterator<Item = Stuck> {
+        let wait = |k: u32| match self.waits[k as usize] {
+            _ if self.ongoing.iter().any(|ongoing| ongoing.0 == k) => Some(Wait::Others),
+            _ if self.ready.contains(&k) => Some(Wait::Slot),
+            0 => None,
+            open => Some(Wait::Operations(open)),
+        };
+        let operations = self.graph.nodes().iter().zip(0..);
+        operations.filter_map(move |(node, k)| Some(Stuck { rank: self.npu, operation: node.id, wait: wait(k)? }))
+    }
+}
+
+impl Simulation<'_> {
+    /// Starts what can start, in the order of numbers.
+    pub(super) fn issue(&mut self, run: usize) {
+        let ready = self.runs[run].ready.clone();
+        for operation in ready {
+            if !self.runs[run].is_taken(operation) {
+                self.start(run, operation);
+            }
+        }
+    }
+
+    fn start(&mut self, run: usize, operation: u32) {
+        let now = self.clock.now();
+        let node = self.runs[run].node(operation);
+        let is_nothing = self.is_nothing(node);
+        let state = &mut self.runs[run];
+        state.ready.retain(|&ready| ready != operation);
+        if is_nothing {
+            // Its followers are free, and nobody looks whether they could start until something else ends.
+            state.release(operation);
+            return;
+        }
+        state.ongoing.push((operation, now));
+        state.busy[Activity::of(node) as usize].starts(now);
+        let npu = state.npu;
+        let then = Then::Done { run: crate::units::narrow(run as u64), operation };
+        let is_own = state.chunk.is_some();
+        match node.work {
+            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, recorded(node)),
+            Work::Compute { .. } => {
+                let time = self.computation(node);
+                if !node.on_host {
+                    self.runs[run].computed += time;
+                }
+                self.last(run, operation, time);
+            }
+            Work::Broadcast { .. } => self.last(run, operation, recorded(node)),
+            Work::Nothing => self.last(run, operation, 0),
+            Work::Load { bytes } | Work::Store { bytes } => self.remote(npu, (run, operation), bytes),
+            Work::Collective { collective, bytes, group, dimensions } => {
+                self.collective(run, operation, (collective, bytes, group, dimensions));
+            }
+            Work::Send { to, bytes, tag } => {
+                let to = self.peer(run, to);
+                self.send(Address { tag: tag % TAGS, from: npu, to, bytes }, then);
+            }
+            Work::Receive { from, bytes, tag } => {
+                let from = self.peer(run, from);
+                self.receive(Address { tag: tag % TAGS, from, to: npu, bytes }, then);
+            }
+        }
+    }
+
+    /// Whether an operation is over as it starts.
+    fn is_nothing(&self, node: &Node) -> bool {
+        match node.work {
+            _ if self.machine.pace == Pace::Replayed => false,
+            Work::Nothing => true,
+            Work::Compute { bytes: Some(0), .. } => !node.on_host && matches!(self.machine.pace, Pace::Roofline { .. }),
+            _ => false,
+        }
+    }
+
+    /// An operation takes so long.
+    pub(super) fn last(&mut self, run: usize, operation: u32, time: u64) {
+        let npu = self.runs[run].npu;
+        self.clock.local(npu, time, Local::Done { run: crate::units::narrow(run as u64), operation });
+    }
+
+    /// How long a computation takes, nanoseconds.
+    ///
+    /// ```text
+    /// T = floor(F / min(B * F / S, P) * 1e9)      1e9 operations on 1e6 B at 1,600 GB/s and 100 TFLOP/s: 10,000 ns
+    /// ```
+    ///
+    /// F operations, S bytes, B the memory's bandwidth, P the peak [ASTRA2].
+    fn computation(&self, node: &Node) -> u64 {
+        match (self.machine.pace, node.work) {
+            (Pace::Roofline { peak }, Work::Compute { operations: Some(operations), bytes: Some(bytes) })
+                if !node.on_host =>
+            {
+                if operations == 0 {
+                    return 0;
+                }
+                let operations = real(operations);
+                let rate = (self.machine.memory_bandwidth * (operations / real(bytes))).min(peak);
+                whole((operations / rate * 1e9).floor())
+            }
+            _ => recorded(node),
+        }
+    }
+
+    /// The rank that a graph means by a number: a member of the group of its collective, if it is one.
+    fn peer(&self, run: usize, number: u32) -> u32 {
+        match self.runs[run] {
+            Run { chunk: Some(_), group: Some(group), .. } => self.trace.groups[group as usize].ranks[number as usize],
+            _ => number,
+        }
+    }
+
+    /// An operation is done: its slot is free, its followers wait for one less, and what can start starts.
+    pub(super) fn done(&mut self, run: usize, operation: u32) {
+        let now = self.clock.now();
+        let state = &mut self.runs[run];
+        let Some(place) = state.ongoing.iter().position(|ongoing| ongoing.0 == operation) else { return };
+        let (_, start) = state.ongoing.swap_remove(place);
+        let node = state.node(operation);
+        state.busy[Activity::of(node) as usize].ends(now);
+        state.release(operation);
+        if let (Some(spans), None) = (&mut self.spans, state.chunk) {
+            spans.push(Span { rank: state.npu, operation, start, end: now });
+        }
+        self.issue(run);
+        self.look_for_end(run);
+    }
+
+    pub(super) fn look_for_end(&mut self, run: usize) {
+        let now = self.clock.now();
+        let state = &mut self.runs[run];
+        if state.finish.is_none() && state.ready.is_empty() && state.ongoing.is_empty() {
+            state.finish = Some(now);
+            if let Some(chunk) = state.chunk {
+                self.enter(chunk);
+            }
+        }
+    }
+}
+
+/// How long an operation was recorded to take, nanoseconds; one if it was not.
+fn recorded(node: &Node) -> u64 {
+    node.recorded.max(1)
+}
