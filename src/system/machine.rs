@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::collective::Collective;
 use super::topology::Topology;
+use crate::units::{real, whole};
 
 /// A dimension of the network, innermost first.
 #[derive(Debug, Clone, PartialEq)]
@@ -256,6 +257,50 @@ impl Machine {
     }
 }
 
+/// The way of a message: the dimension that it takes, and how many hops there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// The place of the dimension.
+    pub dimension: u32,
+    /// Hops.
+    pub hops: u32,
+}
+
+impl Way {
+    /// The way as one number.
+    #[must_use]
+    pub const fn key(self) -> u64 {
+        (self.dimension as u64) << 32 | self.hops as u64
+    }
+}
+
+impl Machine {
+    /// The way between two NPUs: in the lowest dimension in which they differ [ASTRA2].
+    #[must_use]
+    pub fn way(&self, from: u32, to: u32) -> Way {
+        let (mut from, mut to) = (from, to);
+        for (dimension, k) in self.dimensions.iter().zip(0..) {
+            let (a, b) = (from % dimension.size, to % dimension.size);
+            if a != b {
+                return Way { dimension: k, hops: dimension.hops(a, b) };
+            }
+            (from, to) = (from / dimension.size, to / dimension.size);
+        }
+        Way { dimension: 0, hops: 0 }
+    }
+
+    /// Nanoseconds of a message over an idle network: hops and bytes, rounded down once.
+    ///
+    /// ```text
+    /// T(S) = floor(hops * latency + S / bandwidth)      32,768 B over one hop of 500 ns at 50 GiB/s: 1,110 ns
+    /// ```
+    #[must_use]
+    pub fn message(&self, way: Way, bytes: u64) -> u64 {
+        let dimension = &self.dimensions[way.dimension as usize];
+        whole((f64::from(way.hops) * dimension.latency + real(bytes) / dimension.bandwidth).floor())
+    }
+}
+
 impl Dimension {
     /// Hops of the shortest way between two positions.
     #[must_use]
@@ -278,5 +323,5 @@ impl Dimension {
 /// ```
 #[must_use]
 pub fn reduction(bytes: u64, memory_bandwidth: f64) -> u64 {
-    3 * crate::units::whole((crate::units::real(bytes) / memory_bandwidth * 1e9).floor())
+    3 * whole((real(bytes) / memory_bandwidth * 1e9).floor())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use rayon::prelude::*;
-use starsweep::engine::event_driven::{Refused, Stuck, Wait, simulate};
+use starsweep::engine::event_driven::{Ask, Path, Refused, Stuck, Wait, simulate, simulate_by};
 use starsweep::system::collective::Collective;
 use starsweep::system::machine::{
     Bus, Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
@@ -180,12 +180,19 @@ fn graph(operations: &[(u64, Work, &[u64])]) -> Graph {
     draft.finish().expect("a graph")
 }
 
-/// When each rank of a machine is done with one collective.
+/// When each rank of a machine is done with one collective: message by message, and by symmetry where that can be.
 fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
     let work = Work::Collective { collective, bytes, group: None, dimensions: u32::MAX };
     let trace = Trace::same(graph(&[(0, work, &[])]), machine.npus());
-    let outcome = simulate(machine, &trace, false).expect("an outcome");
-    outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end")).collect()
+    let ends = |path| {
+        let outcome = simulate_by(machine, &trace, Ask { path, keeps_spans: false }).expect("an outcome");
+        let ends = outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end"));
+        (outcome.asymmetry.is_none(), ends.collect())
+    };
+    let (_, by_messages) = ends(Path::Messages);
+    let (is_symmetric, as_can_be): (_, Vec<u64>) = ends(Path::Automatic);
+    assert!(!is_symmetric || as_can_be == by_messages, "{} by symmetry, {}", as_can_be[0], by_messages[0]);
+    by_messages
 }
 
 #[test]

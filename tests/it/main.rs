@@ -12,4 +12,5 @@ mod resume;
 mod smoke;
 mod space;
 mod support;
+mod symmetry;
 mod tidy;

@@ -1,7 +1,9 @@
 //! Chunks: a collective cut into pieces that go through phases, one in each dimension, and queue for it [ASTRA2].
 
+use std::collections::BTreeMap;
+
 use super::bus::{Port, Ports, Prepared, Scene, Trip};
-use super::clock::Local;
+use super::clock::{Event, Local};
 use super::order::{self, Queued};
 use super::phase::{Members, Phase};
 use super::run::Run;
@@ -12,7 +14,6 @@ use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
 use crate::system::machine::{Machine, QueueOrder, Recipe, reduction};
 use crate::units::narrow;
-use crate::workload::trace::Trace;
 
 /// Nanoseconds of an endpoint in a group of some of the ranks, whatever the machine says.
 const GROUP_DELAY: u64 = 10;
@@ -32,7 +33,7 @@ pub struct Npu {
     ports: Ports,
     /// Chunks made, and for each group chunks made in it.
     pub made: u64,
-    made_in: Vec<u64>,
+    made_in: BTreeMap<u32, u64>,
     /// At which dimension the next chunk begins, where they take turns.
     pub turn: usize,
     /// Trees made, by collective and dimension.
@@ -81,7 +82,7 @@ pub struct Chunks {
 impl Npu {
     /// An NPU that has not communicated yet.
     #[must_use]
-    pub fn new(machine: &Machine, trace: &Trace) -> Self {
+    pub fn new(machine: &Machine) -> Self {
         let dimensions = machine.dimensions.len();
         let queues = dimensions * machine.queues as usize;
         Self {
@@ -90,7 +91,7 @@ impl Npu {
             turns: vec![[0, 0, machine.queues / 2]; dimensions],
             ports: Ports::default(),
             made: 0,
-            made_in: vec![0; trace.groups.len()],
+            made_in: BTreeMap::new(),
             turn: 0,
             trees: vec![[0; Collective::ALL.len()]; dimensions],
         }
@@ -134,7 +135,7 @@ impl Simulation<'_> {
         chunk = chunk.max(1);
         self.chunks.collectives.push(state);
         let mut chunks = 0;
-        if npu == 0 {
+        if self.rank_of(npu) == 0 {
             self.themis.begin(self.clock.now(), logical.len());
         }
         while size > 0 {
@@ -157,8 +158,9 @@ impl Simulation<'_> {
         let made = &mut self.npus[npu as usize];
         let tag = match group {
             Some(group) => {
-                let tag = self.trace.groups[group as usize].id * GROUP_TAGS + made.made_in[group as usize];
-                made.made_in[group as usize] += 1;
+                let made_in = made.made_in.entry(group).or_default();
+                let tag = self.trace.groups[group as usize].id * GROUP_TAGS + *made_in;
+                *made_in += 1;
                 tag
             }
             None => made.made,
@@ -386,7 +388,13 @@ impl Simulation<'_> {
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
         let Chunk { npu, tag, .. } = self.chunks.chunks[k as usize];
         if let Some(to) = to {
-            self.send(Address { tag, from: npu, to, bytes }, Then::Nothing);
+            let way = self.machine.way(self.rank_of(npu), to);
+            if self.is_folded {
+                self.wire.count(npu, way, bytes);
+                self.clock.after(self.machine.message(way, bytes), Event::Twin { chunk: k });
+                return;
+            }
+            self.send(Address { tag, from: npu, to, bytes }, way, Then::Nothing);
         }
         if let Some(from) = from {
             self.receive(Address { tag, from, to: npu, bytes }, Then::Received { chunk: k });

@@ -67,6 +67,11 @@ pub enum Event {
         /// The message.
         message: u32,
     },
+    /// A message and its twin reach the members of a class.
+    Twin {
+        /// The chunk that has sent the one and receives the other.
+        chunk: u32,
+    },
     /// What an NPU does by itself.
     Block {
         /// The NPU.

@@ -11,6 +11,7 @@ pub mod outcome;
 mod phase;
 mod remote;
 mod run;
+mod symmetry;
 mod token;
 mod tree;
 mod wire;
@@ -21,9 +22,10 @@ use order::Themis;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
 use run::Run;
+use symmetry::Classes;
 use wire::{Address, Then, Waiting, Wire};
 
-use crate::system::machine::Machine;
+use crate::system::machine::{Machine, Way};
 use crate::units::narrow;
 use crate::workload::trace::Trace;
 
@@ -37,6 +39,10 @@ const QUESTION: u64 = 8192;
 struct Simulation<'a> {
     machine: &'a Machine,
     trace: &'a Trace,
+    /// Whose NPUs are simulated: one of each class.
+    classes: Classes,
+    /// Whether one member of a class stands for all.
+    is_folded: bool,
     clock: Clock,
     wire: Wire,
     npus: Vec<Npu>,
@@ -49,11 +55,40 @@ struct Simulation<'a> {
     refused: Option<Refused>,
 }
 
-/// Simulates what all ranks do on a machine; if asked, every operation's start and end are kept.
+/// How a simulation is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ask {
+    /// By symmetry, message by message, or as can be.
+    pub path: Path,
+    /// Whether every operation's start and end are kept.
+    pub keeps_spans: bool,
+}
+
+/// The way to the outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Path {
+    /// By symmetry where ranks stand for each other, else message by message.
+    #[default]
+    Automatic,
+    /// One rank of each class: refused where ranks cannot stand for each other.
+    Symmetric,
+    /// Every message of every rank.
+    Messages,
+}
+
+/// Simulates what all ranks do on a machine, by symmetry where that can be; if asked, every operation's start and end are kept.
 ///
 /// # Errors
 /// If it cannot be done at all. A deadlock is no error: the ranks that wait for ever have no finish.
 pub fn simulate(machine: &Machine, trace: &Trace, keeps_spans: bool) -> Result<Outcome, Refused> {
+    simulate_by(machine, trace, Ask { path: Path::Automatic, keeps_spans })
+}
+
+/// Simulates what all ranks do on a machine, in a way that is asked for.
+///
+/// # Errors
+/// If it cannot be done at all, or not in this way. A deadlock is no error: the ranks that wait for ever have no finish.
+pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome, Refused> {
     let npus = machine.npus();
     machine.check()?;
     if trace.ranks() != npus {
@@ -65,23 +100,37 @@ pub fn simulate(machine: &Machine, trace: &Trace, keeps_spans: bool) -> Result<O
     if let Some(stranger) = trace.stranger() {
         return Err(Refused::Stranger(stranger));
     }
+    let (classes, asymmetry) = match ask.path {
+        Path::Messages => (None, Some("every message was asked for")),
+        Path::Automatic | Path::Symmetric => match Classes::of(machine, trace) {
+            Ok(classes) => (Some(classes), None),
+            Err(why) if ask.path == Path::Symmetric => return Err(Refused::Asymmetric(why)),
+            Err(why) => (None, Some(why)),
+        },
+    };
+    let is_folded = classes.is_some();
+    let classes = classes.unwrap_or_else(|| Classes::single(npus));
+    let simulated = classes.representatives.len();
+    let runs = classes.representatives.iter().zip(0..);
     let mut simulation = Simulation {
         machine,
         trace,
-        clock: Clock::new(npus),
-        wire: Wire::new(machine),
-        npus: (0..npus).map(|_| Npu::new(machine, trace)).collect(),
+        is_folded,
+        clock: Clock::new(narrow(simulated as u64)),
+        wire: Wire::new(machine, simulated),
+        npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
         chunks: Chunks::default(),
-        themis: Themis::default(),
+        themis: Themis::new(simulated),
         servers: Vec::new(),
-        runs: (0..npus).map(|rank| Run::new(rank, trace.graph(rank), None, None)).collect(),
-        spans: keeps_spans.then(Vec::new),
+        runs: runs.map(|(&rank, npu)| Run::new(npu, trace.graph(rank), None, None)).collect(),
+        classes,
+        spans: ask.keeps_spans.then(Vec::new),
         refused: None,
     };
     simulation.go();
     match simulation.refused {
         Some(refused) => Err(refused),
-        None => Ok(simulation.outcome()),
+        None => Ok(simulation.outcome(asymmetry)),
     }
 }
 
@@ -108,20 +157,29 @@ impl Simulation<'_> {
         }
     }
 
-    fn outcome(self) -> Outcome {
-        let ranks = self.npus.len();
-        let rank = |(rank, run): (usize, &Run<'_>)| Rank {
+    fn outcome(self, asymmetry: Option<&'static str>) -> Outcome {
+        let simulated = self.npus.len();
+        let class = |(npu, run): (usize, &Run<'_>)| Rank {
             finish: run.finish,
             computed: run.computed,
             busy: run.busy.map(|busy| busy.total),
-            sent: self.wire.sent(rank).to_vec(),
+            sent: self.wire.sent(npu).to_vec(),
         };
+        let classes: Vec<Rank> = self.runs.iter().take(simulated).enumerate().map(class).collect();
+        let rank = |class: &u32| classes[*class as usize].clone();
         Outcome {
-            ranks: self.runs.iter().take(ranks).enumerate().map(rank).collect(),
+            ranks: self.classes.of_rank.iter().map(rank).collect(),
             messages: self.wire.messages(),
-            stuck: self.runs.iter().take(ranks).flat_map(Run::stuck).collect(),
+            asymmetry,
+            stuck: self.runs.iter().take(simulated).flat_map(|run| run.stuck(self.rank_of(run.npu))).collect(),
             spans: self.spans.unwrap_or_default(),
+            classes: self.classes.of_rank,
         }
+    }
+
+    /// The rank of an NPU that is simulated.
+    fn rank_of(&self, npu: u32) -> u32 {
+        self.classes.representatives[npu as usize]
     }
 
     fn happen(&mut self, event: Event) {
@@ -139,6 +197,7 @@ impl Simulation<'_> {
                     self.then(then);
                 }
             }
+            Event::Twin { chunk } => self.received(chunk),
             Event::Free { link } => self.wire.link_is_free(self.machine, &mut self.clock, link),
             Event::Block { npu, block } => {
                 let mut k = 0;
@@ -167,7 +226,8 @@ impl Simulation<'_> {
             Then::Done { run, operation } => self.done(run as usize, operation),
             Then::Send { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
-                self.wire.send(self.machine, &mut self.clock, address, then);
+                let way = self.machine.way(address.from, address.to);
+                self.wire.send(self.machine, &mut self.clock, address, way, then);
             }
             Then::Receive { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
@@ -177,13 +237,13 @@ impl Simulation<'_> {
     }
 
     /// Sends a message, after its receiver has asked for it if there is a rendezvous.
-    fn send(&mut self, address: Address, then: Then) {
+    fn send(&mut self, address: Address, way: Way, then: Then) {
         if self.machine.rendezvous {
             let waiting = self.wait(address, then);
             let question = question(address);
             self.wire.receive(&mut self.clock, question, Then::Send { waiting });
         } else {
-            self.wire.send(self.machine, &mut self.clock, address, then);
+            self.wire.send(self.machine, &mut self.clock, address, way, then);
         }
     }
 
@@ -192,7 +252,8 @@ impl Simulation<'_> {
         if self.machine.rendezvous {
             let waiting = self.wait(address, then);
             let question = question(address);
-            self.wire.send(self.machine, &mut self.clock, question, Then::Receive { waiting });
+            let way = self.machine.way(question.from, question.to);
+            self.wire.send(self.machine, &mut self.clock, question, way, Then::Receive { waiting });
         } else {
             self.wire.receive(&mut self.clock, address, then);
         }

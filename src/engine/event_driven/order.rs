@@ -24,6 +24,8 @@ pub struct Themis {
     loads: Vec<(usize, f64)>,
     planned: BTreeMap<u64, Planned>,
     last: u64,
+    /// How many NPUs take each plan.
+    npus: usize,
 }
 
 /// Bytes of a mebibyte, the unit of loads.
@@ -47,6 +49,12 @@ pub struct Ask<'a> {
 }
 
 impl Themis {
+    /// One that plans for so many NPUs.
+    #[must_use]
+    pub fn new(npus: usize) -> Self {
+        Self { npus, ..Self::default() }
+    }
+
     /// The first rank begins a collective: at a new instant all loads are forgotten.
     pub fn begin(&mut self, now: u64, dimensions: usize) {
         if self.loads.is_empty() || self.last != now {
@@ -60,13 +68,15 @@ impl Themis {
         if let Some(planned) = self.planned.get_mut(&ask.chunk) {
             planned.taken += 1;
             let found = (planned.order.clone(), planned.bytes);
-            if planned.taken == machine.npus() {
+            if planned.taken as usize == self.npus {
                 self.planned.remove(&ask.chunk);
             }
             return found;
         }
         let (order, stored, bytes) = self.plan(machine, ask);
-        self.planned.insert(ask.chunk, Planned { order: stored, bytes, taken: 1 });
+        if self.npus > 1 {
+            self.planned.insert(ask.chunk, Planned { order: stored, bytes, taken: 1 });
+        }
         (order, bytes)
     }
 

@@ -12,9 +12,13 @@ pub struct Outcome {
     pub ranks: Vec<Rank>,
     /// How many messages were sent.
     pub messages: u64,
-    /// Operations that wait for ever: none unless there is a deadlock.
+    /// The class of each rank: of ranks of one class one was simulated, the first.
+    pub classes: Vec<u32>,
+    /// Why every message of every rank was simulated; none if ranks stood for each other.
+    pub asymmetry: Option<&'static str>,
+    /// Operations that wait for ever, of the ranks that were simulated: none unless there is a deadlock.
     pub stuck: Vec<Stuck>,
-    /// Every operation with its start and end, in the order of ends, if that was asked for.
+    /// Every operation of the ranks that were simulated with its start and end, in the order of ends, if that was asked for.
     pub spans: Vec<Span>,
 }
 
@@ -131,6 +135,9 @@ pub enum Refused {
         /// Why not.
         what: &'static str,
     },
+    /// Ranks cannot stand for each other.
+    #[error("ranks cannot stand for each other: {0}")]
+    Asymmetric(&'static str),
     /// An algorithm needs a power of two.
     #[error("a double binary tree takes a power of two, not {members}")]
     NoPower {

@@ -81,6 +81,7 @@ impl Npu {
 impl Simulation<'_> {
     /// The one phase of a collective that is a graph: in the first queue.
     pub(super) fn own_phases(&self, npu: u32, collective: Collective, group: Option<u32>, own: u32) -> Vec<Phase> {
+        let npu = self.rank_of(npu);
         let ranks = group.map(|group| &self.trace.groups[group as usize].ranks);
         // A member's position is its place among the members' numbers, not in their list.
         let me = ranks.map_or(npu, |ranks| narrow(ranks.iter().filter(|&&rank| rank < npu).count() as u64));
@@ -124,6 +125,7 @@ impl Simulation<'_> {
     /// The logical dimensions of a collective, innermost first.
     pub(super) fn logical(&self, npu: u32, collective: Collective, group: Option<u32>, involved: u32) -> Vec<Logical> {
         let machine = self.machine;
+        let npu = self.rank_of(npu);
         let entries = &machine.algorithms[collective as usize];
         if let Some(group) = group {
             let ranks = &self.trace.groups[group as usize].ranks;

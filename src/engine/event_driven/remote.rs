@@ -45,11 +45,12 @@ impl Simulation<'_> {
     pub(super) fn remote(&mut self, npu: u32, (run, operation): (usize, u32), bytes: u64) {
         let Some(memory) = self.machine.remote else {
             let operation = self.runs[run].graph.nodes()[operation as usize].id;
+            let rank = self.rank_of(npu);
             let what = "the machine has no memory beyond the NPU's own";
-            self.refused.get_or_insert(Refused::Operation { rank: npu, operation, what });
+            self.refused.get_or_insert(Refused::Operation { rank, operation, what });
             return;
         };
-        let server = server_of(memory.place, npu);
+        let server = server_of(memory.place, self.rank_of(npu));
         if self.servers.len() <= server {
             self.servers.resize_with(server + 1, Server::default);
         }
@@ -68,7 +69,7 @@ impl Simulation<'_> {
     /// The request that an NPU's memory serves is over: what follows it comes first, then the next request.
     pub(super) fn served(&mut self, npu: u32) {
         let Some(memory) = self.machine.remote else { return };
-        let server = server_of(memory.place, npu);
+        let server = server_of(memory.place, self.rank_of(npu));
         let Some(&request) = self.servers[server].requests.front() else { return };
         self.done(request.run as usize, request.operation);
         self.servers[server].requests.pop_front();

@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
     }
 
     /// The operations that wait for ever, once nothing happens any more.
-    pub fn stuck(&self) -> impl Iterator<Item = Stuck> {
+    pub fn stuck(&self, rank: u32) -> impl Iterator<Item = Stuck> {
         let wait = |k: u32| match self.waits[k as usize] {
             _ if self.ongoing.iter().any(|ongoing| ongoing.0 == k) => Some(Wait::Others),
             _ if self.ready.contains(&k) => Some(Wait::Slot),
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
             open => Some(Wait::Operations(open)),
         };
         let operations = self.graph.nodes().iter().zip(0..);
-        operations.filter_map(move |(node, k)| Some(Stuck { rank: self.npu, operation: node.id, wait: wait(k)? }))
+        operations.filter_map(move |(node, k)| Some(Stuck { rank, operation: node.id, wait: wait(k)? }))
     }
 }
 
@@ -184,10 +184,12 @@ impl Simulation<'_> {
             }
             Work::Send { to, bytes, tag } => {
                 let to = self.peer(run, to);
-                self.send(Address { tag: tag % TAGS, from: npu, to, bytes }, then);
+                let way = self.machine.way(self.rank_of(npu), to);
+                let to = self.classes.of_rank[to as usize];
+                self.send(Address { tag: tag % TAGS, from: npu, to, bytes }, way, then);
             }
             Work::Receive { from, bytes, tag } => {
-                let from = self.peer(run, from);
+                let from = self.classes.of_rank[self.peer(run, from) as usize];
                 self.receive(Address { tag: tag % TAGS, from, to: npu, bytes }, then);
             }
         }
@@ -249,8 +251,9 @@ impl Simulation<'_> {
         let node = state.node(operation);
         state.busy[Activity::of(node) as usize].ends(now);
         state.release(operation);
+        let rank = self.classes.representatives[state.npu as usize];
         if let (Some(spans), None) = (&mut self.spans, state.chunk) {
-            spans.push(Span { rank: state.npu, operation, start, end: now });
+            spans.push(Span { rank, operation, start, end: now });
         }
         self.issue(run);
         self.look_for_end(run);

@@ -1,0 +1,320 @@
+//! Symmetry: which ranks do the same at the same time, so that one of each class stands for all [ASTRA2].
+//!
+//! If all members of every group are of one class, each message that a member sends has a twin that reaches it at the same
+//! instant: the receive that is posted with a message is met when that message arrives. One member then is simulated by
+//! itself, and messages between classes go from one representative to another.
+
+use std::collections::BTreeMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::TAGS;
+use crate::system::machine::{Congestion, Entry, Machine, Place, Recipe, Way};
+use crate::units::narrow;
+use crate::workload::trace::{Trace, Work};
+
+/// Ranks by class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Classes {
+    /// The class of each rank.
+    pub of_rank: Vec<u32>,
+    /// A rank of each class.
+    pub representatives: Vec<u32>,
+}
+
+impl Classes {
+    /// Every rank is a class of its own.
+    #[must_use]
+    pub fn single(ranks: u32) -> Self {
+        Self { of_rank: (0..ranks).collect(), representatives: (0..ranks).collect() }
+    }
+
+    /// The classes of a trace's ranks on a machine.
+    ///
+    /// Ranks are of one class if their graphs are the same but for whom they name, and whom they name is of one class: the
+    /// coarsest such classes are found by splitting until nothing splits any more.
+    ///
+    /// # Errors
+    /// Why ranks cannot stand for each other.
+    pub fn of(machine: &Machine, trace: &Trace) -> Result<Self, &'static str> {
+        refuse(machine)?;
+        let mut search = Search { machine, trace, used: BTreeMap::new(), shapes: BTreeMap::new(), is_everybody: 0 };
+        let mut colours = search.colours()?;
+        let links = search.links()?;
+        let mut found = count(&colours);
+        loop {
+            colours = refined(&colours, &links);
+            let now = count(&colours);
+            if now == found {
+                break;
+            }
+            found = now;
+        }
+        search.keeps_together(&colours)?;
+        let classes = Self::numbered(&colours);
+        if classes.representatives.len() > 1 && machine.dimension_order.is_by_load() {
+            return Err("Themis plans for all ranks together");
+        }
+        classes.tells_messages_apart(trace)?;
+        Ok(classes)
+    }
+
+    fn numbered(colours: &[u64]) -> Self {
+        let mut classes: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut representatives = Vec::new();
+        let mut number = |(colour, rank): (&u64, u32)| {
+            *classes.entry(*colour).or_insert_with(|| {
+                representatives.push(rank);
+                narrow(representatives.len() as u64 - 1)
+            })
+        };
+        let of_rank = colours.iter().zip(0..).map(&mut number).collect();
+        Self { of_rank, representatives }
+    }
+
+    /// Whether a message is known by the classes of its ends, its tag and its bytes.
+    fn tells_messages_apart(&self, trace: &Trace) -> Result<(), &'static str> {
+        for &rank in &self.representatives {
+            let class = |rank: u32| self.of_rank[rank as usize];
+            let mut seen: Vec<(bool, u32, u64, u64)> = trace
+                .graph(rank)
+                .nodes()
+                .iter()
+                .filter_map(|node| match node.work {
+                    Work::Send { to, bytes, tag } => Some((true, class(to), tag % TAGS, bytes)),
+                    Work::Receive { from, bytes, tag } => Some((false, class(from), tag % TAGS, bytes)),
+                    _ => None,
+                })
+                .collect();
+            seen.sort_unstable();
+            if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err("messages of one tag go between ranks of the same classes");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What no symmetry is worked out for.
+fn refuse(machine: &Machine) -> Result<(), &'static str> {
+    let says = [
+        (machine.congestion == Congestion::Aware, "links carry one message at a time"),
+        (machine.rendezvous, "receivers ask before messages are sent"),
+    ];
+    says.into_iter().find(|says| says.0).map_or(Ok(()), |says| Err(says.1))
+}
+
+/// A message's end: the operation, the rank at the other end, the operation there, and the way between.
+type Link = (u32, u32, u32, Way);
+
+struct Search<'a> {
+    machine: &'a Machine,
+    trace: &'a Trace,
+    /// Groups of some of the ranks that take part in anything.
+    used: BTreeMap<u32, ()>,
+    /// What the ring of a group looks like to each of its members, by group and collective.
+    shapes: BTreeMap<(u32, usize), u64>,
+    /// The dimensions of collectives among all ranks, a bit each.
+    is_everybody: u32,
+}
+
+impl Search<'_> {
+    /// A first colour of each rank: what its graph is but for whom it names.
+    fn colours(&mut self) -> Result<Vec<u64>, &'static str> {
+        let trace = self.trace;
+        let mut of_graph = vec![None; trace.graphs.len()];
+        let mut colours = Vec::with_capacity(trace.of_rank.len());
+        for &graph in &trace.of_rank {
+            let known = of_graph[graph as usize];
+            let colour = match known {
+                Some(colour) => colour,
+                None => self.colour(graph as usize)?,
+            };
+            of_graph[graph as usize] = Some(colour);
+            colours.push(colour);
+        }
+        Ok(colours)
+    }
+
+    fn colour(&mut self, graph: usize) -> Result<u64, &'static str> {
+        let graph = &self.trace.graphs[graph];
+        let mut words: Vec<u8> = Vec::with_capacity(graph.nodes().len() * 48);
+        let mut add = |word: u64| words.extend_from_slice(&word.to_le_bytes());
+        for (place, node) in graph.nodes().iter().enumerate() {
+            add(node.id);
+            add(node.recorded << 1 | u64::from(node.on_host));
+            match node.work {
+                Work::Compute { operations, bytes } => {
+                    add(1);
+                    add(operations.map_or(0, |it| it + 1));
+                    add(bytes.map_or(0, |it| it + 1));
+                }
+                Work::Collective { collective, bytes, group, dimensions } => {
+                    add(2 + 16 * collective as u64);
+                    add(bytes);
+                    add(self.shape(node.id, collective as usize, group, dimensions)?);
+                }
+                Work::Broadcast { bytes, .. } => {
+                    add(3);
+                    add(bytes);
+                }
+                Work::Send { bytes, tag, .. } => {
+                    add(4);
+                    add(bytes);
+                    add(tag);
+                }
+                Work::Receive { bytes, tag, .. } => {
+                    add(5);
+                    add(bytes);
+                    add(tag);
+                }
+                Work::Load { bytes } | Work::Store { bytes } => {
+                    if self.machine.remote.is_some_and(|remote| remote.place != Place::PerNpu) {
+                        return Err("ranks wait for each other at a memory that they share");
+                    }
+                    add(6);
+                    add(bytes);
+                }
+                Work::Nothing => add(7),
+            }
+            for &follower in graph.followers(place) {
+                add(u64::from(follower) << 8);
+            }
+        }
+        Ok(xxh3_64(&words))
+    }
+
+    /// What a collective's members look like from any of them.
+    fn shape(&mut self, id: u64, collective: usize, group: Option<u32>, dimensions: u32) -> Result<u64, &'static str> {
+        let machine = self.machine;
+        if machine.own.of_operation.contains_key(&id) || machine.own.of_collective[collective].is_some() {
+            return Err("a collective is a graph of its own");
+        }
+        let entries = &machine.algorithms[collective];
+        let part = group.filter(|&group| self.trace.groups[group as usize].ranks.len() < machine.npus() as usize);
+        let Some(group) = part else {
+            let dimensions = if group.is_some() { u32::MAX } else { dimensions };
+            self.is_everybody |= dimensions;
+            for (entry, dimension) in entries.iter().zip(&machine.dimensions) {
+                regular(*entry, dimension.size)?;
+                if entry.whole && machine.dimensions.len() > 1 {
+                    return Err("one ring goes through several dimensions");
+                }
+            }
+            return Ok(u64::from(dimensions) << 1);
+        };
+        self.used.insert(group, ());
+        if let Some(&shape) = self.shapes.get(&(group, collective)) {
+            return Ok(shape);
+        }
+        let recipe = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
+        let ranks = &self.trace.groups[group as usize].ranks;
+        let members = narrow(ranks.len() as u64);
+        regular(Entry { recipe, whole: false }, members)?;
+        let way = |from: u32, to: u32| machine.way(ranks[from as usize], ranks[to as usize]);
+        let mut words: Vec<u8> = members.to_le_bytes().to_vec();
+        let mut seems = |offset: &dyn Fn(u32) -> u32| {
+            let first = way(0, offset(0));
+            words.extend_from_slice(&first.key().to_le_bytes());
+            (1..members).all(|me| way(me, offset(me)) == first)
+        };
+        let is_regular = match recipe {
+            _ if members < 2 => true,
+            Recipe::Ring => seems(&|me| (me + 1) % members),
+            Recipe::Direct { .. } => (1..members).all(|far| seems(&|me| (me + far) % members)),
+            Recipe::HalvingDoubling => {
+                let far = (0..members.ilog2()).map(|k| 1 << k);
+                far.into_iter().all(|far| seems(&|me| if (me / far) % 2 == 0 { me + far } else { me - far }))
+            }
+            Recipe::DoubleBinaryTree => false,
+        };
+        if !is_regular {
+            return Err("members of a group are not equally far from each other");
+        }
+        let shape = xxh3_64(&words) | 1;
+        self.shapes.insert((group, collective), shape);
+        Ok(shape)
+    }
+
+    /// Sends and receives, matched: of each rank its ends.
+    fn links(&self) -> Result<Vec<Vec<Link>>, &'static str> {
+        let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        for rank in 0..self.trace.ranks() {
+            for (node, place) in self.trace.graph(rank).nodes().iter().zip(0_u32..) {
+                match node.work {
+                    Work::Send { to, bytes, tag } => sends.push(((rank, to, tag % TAGS, bytes), place)),
+                    Work::Receive { from, bytes, tag } => receives.push(((from, rank, tag % TAGS, bytes), place)),
+                    _ => {}
+                }
+            }
+        }
+        sends.sort_unstable();
+        receives.sort_unstable();
+        let same = sends.iter().zip(&receives).all(|(send, receive)| send.0 == receive.0);
+        if sends.len() != receives.len() || !same {
+            return Err("a message is not sent, or not received");
+        }
+        if sends.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err("several messages have the same ends, tag and bytes");
+        }
+        let mut links = vec![Vec::new(); self.trace.of_rank.len()];
+        for (&((from, to, ..), sent), &(_, received)) in sends.iter().zip(&receives) {
+            let way = self.machine.way(from, to);
+            links[from as usize].push((sent, to, received, way));
+            links[to as usize].push((received, from, sent, way));
+        }
+        for links in &mut links {
+            links.sort_unstable();
+        }
+        Ok(links)
+    }
+
+    /// Whether all members of each group are of one class.
+    fn keeps_together(&self, colours: &[u64]) -> Result<(), &'static str> {
+        let mut groups = self.used.keys().map(|&group| &self.trace.groups[group as usize].ranks);
+        let is_one = |ranks: &Vec<u32>| ranks.iter().all(|&rank| colours[rank as usize] == colours[ranks[0] as usize]);
+        let mut stride = 1;
+        let mut is_whole = true;
+        for (k, dimension) in self.machine.dimensions.iter().enumerate() {
+            if self.is_everybody & (1 << k) != 0 {
+                let mut ranks = (0..).zip(colours);
+                is_whole &= ranks.all(|(rank, &colour): (u32, _)| {
+                    colours[(rank - rank / stride % dimension.size * stride) as usize] == colour
+                });
+            }
+            stride *= dimension.size;
+        }
+        if is_whole && groups.all(is_one) { Ok(()) } else { Err("members of a group do different things") }
+    }
+}
+
+/// Whether every member of an algorithm does the same.
+fn regular(entry: Entry, members: u32) -> Result<(), &'static str> {
+    match entry.recipe {
+        Recipe::DoubleBinaryTree => Err("the members of a tree do different things"),
+        Recipe::HalvingDoubling if !members.is_power_of_two() => Err("halving and doubling over no power of two"),
+        _ => Ok(()),
+    }
+}
+
+/// Colours by those of the ranks at the other ends of messages.
+fn refined(colours: &[u64], links: &[Vec<Link>]) -> Vec<u64> {
+    let mut words: Vec<u8> = Vec::new();
+    let colour = |(colour, links): (&u64, &Vec<Link>)| {
+        words.clear();
+        words.extend_from_slice(&colour.to_le_bytes());
+        for &(place, peer, other, way) in links {
+            let line = [u64::from(place), colours[peer as usize], u64::from(other), way.key()];
+            line.iter().for_each(|word| words.extend_from_slice(&word.to_le_bytes()));
+        }
+        xxh3_64(&words)
+    };
+    colours.iter().zip(links).map(colour).collect()
+}
+
+fn count(colours: &[u64]) -> usize {
+    let mut colours = colours.to_vec();
+    colours.sort_unstable();
+    colours.dedup();
+    colours.len()
+}

@@ -1,0 +1,180 @@
+//! Do ranks that stand for each other take the time that all of them take, message by message?
+
+use proptest::prelude::*;
+use starsweep::engine::event_driven::{Ask, Outcome, Path, simulate_by};
+use starsweep::system::collective::Collective;
+use starsweep::system::machine::{
+    Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, Place, QueueOrder, Recipe,
+    RemoteMemory,
+};
+use starsweep::system::topology::Topology;
+use starsweep::workload::trace::graph::Draft;
+use starsweep::workload::trace::{Group, Node, Trace, Work};
+
+fn recipe() -> impl Strategy<Value = Recipe> {
+    prop_oneof![
+        3 => Just(Recipe::Ring),
+        1 => (1_u32..4).prop_map(|window| Recipe::Direct { window: Some(window) }),
+        2 => Just(Recipe::Direct { window: None }),
+        2 => Just(Recipe::HalvingDoubling),
+    ]
+}
+
+fn dimension() -> impl Strategy<Value = (Dimension, Recipe)> {
+    let block = prop_oneof![Just(Topology::Ring), Just(Topology::Switch), Just(Topology::FullyConnected)];
+    let bandwidth = prop_oneof![Just(25.0), Just(50.0), Just(107.3)];
+    let latency = prop_oneof![Just(0.0), Just(100.0), Just(500.5)];
+    (block, 2_u32..5, bandwidth, latency, recipe()).prop_map(|(block, size, bandwidth, latency, recipe)| {
+        // Halving and doubling takes powers of two.
+        let size = if recipe == Recipe::HalvingDoubling && size == 3 { 4 } else { size };
+        (Dimension { block, size, bandwidth, latency }, recipe)
+    })
+}
+
+prop_compose! {
+    fn machine()(
+        dimensions in prop::collection::vec(dimension(), 1..4),
+        hierarchy in prop_oneof![Just(Hierarchy::PerDimension), Just(Hierarchy::ScatterGather)],
+        chunks in 1_u64..6,
+        active_chunks in 1_u32..4,
+        queues in prop_oneof![2 => Just(1_u32), 1 => Just(2), 1 => Just(4)],
+        endpoint_delay in prop_oneof![Just(10_u64), Just(7), Just(100)],
+        dimension_order in prop_oneof![4 => Just(DimensionOrder::Ascending), 1 => Just(DimensionOrder::RoundRobin)],
+        is_roofline in any::<bool>(),
+    ) -> Machine {
+        Machine {
+            algorithms: std::array::from_fn(|_| dimensions.iter().map(|it| Entry { recipe: it.1, whole: false }).collect()),
+            dimensions: dimensions.into_iter().map(|it| it.0).collect(),
+            congestion: Congestion::Unaware,
+            own: Own::default(),
+            hierarchy,
+            chunks,
+            active_chunks,
+            queues,
+            endpoint_delay,
+            memory_bandwidth: 50e9,
+            pace: if is_roofline { Pace::Roofline { peak: 1e12 } } else { Pace::Recorded },
+            remote: Some(RemoteMemory { place: Place::PerNpu, latency: 100.0, bandwidth: 10.0 }),
+            bus: None,
+            rendezvous: false,
+            dimension_order,
+            queue_order: QueueOrder::Fifo,
+        }
+    }
+}
+
+/// An operation of every rank, before ranks are known: its kind, a number that says more, and how far back it waits.
+type Plan = (u8, u64, usize, usize);
+
+fn collective(kind: u8, is_all: bool) -> Collective {
+    match kind % 4 {
+        0 => Collective::AllReduce,
+        1 => Collective::AllGather,
+        2 => Collective::ReduceScatter,
+        _ if is_all => Collective::AllToAll,
+        _ => Collective::AllReduce,
+    }
+}
+
+/// Every rank does the same on its lines of the network; stages of the last dimension pass messages on, one after the other.
+fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
+    let has_all_to_all = machine.algorithms[0].iter().all(|entry| entry.recipe != Recipe::HalvingDoubling);
+    let ranks = machine.npus();
+    let last = machine.dimensions.last().expect("a dimension").size;
+    let inner = ranks / last;
+    // Groups along every dimension but the last, where stages lie.
+    let mut groups: Vec<Group> = Vec::new();
+    let mut of_rank = vec![Vec::new(); ranks as usize];
+    let mut stride = 1;
+    for dimension in &machine.dimensions[..machine.dimensions.len() - 1] {
+        for first in (0..ranks).filter(|rank| rank / stride % dimension.size == 0) {
+            let members: Vec<u32> = (0..dimension.size).map(|k| first + k * stride).collect();
+            for &rank in &members {
+                of_rank[rank as usize].push(groups.len() as u32);
+            }
+            groups.push(Group { id: groups.len() as u64 + 1, ranks: members });
+        }
+        stride *= dimension.size;
+    }
+    let is_pipeline = microbatches > 0;
+    let graphs = (0..ranks).map(|rank| {
+        let mut draft = Draft::default();
+        let mut id = 0;
+        let mut push = |work, recorded, after: &[u64]| {
+            id += 1;
+            let node = Node { id, work, recorded, on_host: false };
+            draft.push(node, "", after.iter().copied());
+            id
+        };
+        let stage = rank / inner;
+        let mut done: Vec<u64> = Vec::new();
+        for batch in 0..microbatches.max(1) {
+            let tag = u64::from(batch);
+            if is_pipeline && stage > 0 {
+                done.push(push(Work::Receive { from: rank - inner, bytes: 50_000, tag }, 0, &[]));
+            }
+            for &(kind, more, back, further) in plans {
+                let mut after: Vec<u64> =
+                    [back, further].iter().filter_map(|back| done.iter().rev().nth(*back)).copied().collect();
+                if is_pipeline {
+                    after.extend(done.last());
+                }
+                let mine = &of_rank[rank as usize];
+                let work = match kind {
+                    0..=2 => Work::Compute { operations: Some(more * 1000), bytes: Some(more * 10 + 1) },
+                    3 => Work::Load { bytes: more },
+                    4..=6 if !mine.is_empty() => {
+                        let group = mine[more as usize % mine.len()];
+                        Work::Collective {
+                            collective: collective(kind, has_all_to_all),
+                            bytes: more * 16,
+                            group: Some(group),
+                            dimensions: u32::MAX,
+                        }
+                    }
+                    _ if is_pipeline => Work::Compute { operations: Some(more), bytes: Some(1) },
+                    _ => Work::Collective {
+                        collective: collective(more as u8, has_all_to_all),
+                        bytes: more * 16,
+                        group: None,
+                        dimensions: if kind == 7 { 1 } else { u32::MAX },
+                    },
+                };
+                // Stages are not equally fast.
+                let slower = if is_pipeline { u64::from(stage) * 700 } else { 0 };
+                done.push(push(work, more % 5000 + slower, &after));
+            }
+            if is_pipeline && stage + 1 < last {
+                let after: Vec<u64> = done.last().copied().into_iter().collect();
+                done.push(push(Work::Send { to: rank + inner, bytes: 50_000, tag }, 0, &after));
+            }
+        }
+        draft.finish().expect("a graph")
+    });
+    let graphs = graphs.collect();
+    Trace::new(graphs, groups)
+}
+
+fn by(path: Path, machine: &Machine, trace: &Trace) -> Outcome {
+    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: false });
+    outcome.unwrap_or_else(|refused| panic!("{refused}: {machine:?}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_rank_of_a_class_takes_the_time_of_all(
+        machine in machine(),
+        plans in prop::collection::vec((0_u8..10, 1_u64..60_000, 0_usize..3, 0_usize..6), 1..9),
+        microbatches in 0_u32..4,
+    ) {
+        let trace = trace(&machine, &plans, microbatches);
+        let folded = by(Path::Symmetric, &machine, &trace);
+        let whole = by(Path::Messages, &machine, &trace);
+        prop_assert_eq!(&folded.ranks, &whole.ranks);
+        // One stands for a whole stage at least.
+        let stages = if microbatches > 0 { machine.dimensions.last().map_or(1, |it| it.size) } else { 1 };
+        prop_assert_eq!(folded.classes.iter().max(), Some(&(stages - 1)));
+    }
+}
