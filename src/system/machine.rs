@@ -222,6 +222,7 @@ impl Machine {
         let npus = sizes.unwrap_or_default();
         let says = [
             (npus > 0, "the network has no NPU, or more than can be counted"),
+            (self.dimensions.iter().all(|it| it.size > 1), "a dimension has fewer than two members"),
             (self.dimensions.iter().all(|it| is_rate(it.bandwidth)), "a bandwidth is not above zero"),
             (self.dimensions.iter().all(|it| is_delay(it.latency)), "a latency is below zero"),
             (self.memory_bandwidth > 0.0, "the memory's bandwidth is not above zero"),

@@ -8,6 +8,7 @@ use starsweep::system::machine::{
     RemoteMemory,
 };
 use starsweep::system::topology::Topology;
+use starsweep::units::{index, narrow};
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Group, Node, Trace, Work};
 
@@ -90,7 +91,7 @@ fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
         for first in (0..ranks).filter(|rank| rank / stride % dimension.size == 0) {
             let members: Vec<u32> = (0..dimension.size).map(|k| first + k * stride).collect();
             for &rank in &members {
-                of_rank[rank as usize].push(groups.len() as u32);
+                of_rank[rank as usize].push(narrow(groups.len() as u64));
             }
             groups.push(Group { id: groups.len() as u64 + 1, ranks: members });
         }
@@ -124,7 +125,7 @@ fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
                     0..=2 => Work::Compute { operations: Some(more * 1000), bytes: Some(more * 10 + 1) },
                     3 => Work::Load { bytes: more },
                     4..=6 if !mine.is_empty() => {
-                        let group = mine[more as usize % mine.len()];
+                        let group = mine[index(more) % mine.len()];
                         Work::Collective {
                             collective: collective(kind, has_all_to_all),
                             bytes: more * 16,
@@ -134,7 +135,7 @@ fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
                     }
                     _ if is_pipeline => Work::Compute { operations: Some(more), bytes: Some(1) },
                     _ => Work::Collective {
-                        collective: collective(more as u8, has_all_to_all),
+                        collective: collective((more % 4).try_into().unwrap_or(0), has_all_to_all),
                         bytes: more * 16,
                         group: None,
                         dimensions: if kind == 7 { 1 } else { u32::MAX },

@@ -6,7 +6,7 @@ use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::{Event, Local};
 use super::order::{self, Queued};
 use super::phase::{Members, Phase};
-use super::run::Run;
+use super::run::{Of, Run};
 use super::token::{Token, outcome};
 use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
@@ -44,7 +44,7 @@ pub struct Npu {
 #[derive(Debug)]
 enum Machinery {
     Waiting,
-    Token(Box<Token>),
+    Token,
     Tree(Tree),
     /// A graph of its own, under way.
     Own,
@@ -61,6 +61,8 @@ struct Chunk {
     at: usize,
     is_queued: bool,
     machinery: Machinery,
+    /// Used again from phase to phase.
+    token: Token,
 }
 
 /// A collective under way on one rank.
@@ -75,8 +77,11 @@ struct Open {
 /// All chunks under way.
 #[derive(Debug, Default)]
 pub struct Chunks {
-    chunks: Vec<Chunk>,
+    all: Vec<Chunk>,
+    /// Chunks that are done, to be used again.
+    free: Vec<u32>,
     collectives: Vec<Open>,
+    free_collectives: Vec<u32>,
 }
 
 impl Npu {
@@ -98,6 +103,37 @@ impl Npu {
     }
 }
 
+impl Chunks {
+    /// A chunk that is free, without phases.
+    fn chunk(&mut self) -> u32 {
+        if let Some(k) = self.free.pop() {
+            self.all[k as usize].phases.clear();
+            return k;
+        }
+        self.all.push(Chunk {
+            npu: 0,
+            tag: 0,
+            collective: 0,
+            phases: Vec::new(),
+            at: 0,
+            is_queued: false,
+            machinery: Machinery::Waiting,
+            token: Token::default(),
+        });
+        narrow(self.all.len() as u64 - 1)
+    }
+
+    /// A collective begins.
+    fn open(&mut self, collective: Open) -> u32 {
+        if let Some(k) = self.free_collectives.pop() {
+            self.collectives[k as usize] = collective;
+            return k;
+        }
+        self.collectives.push(collective);
+        narrow(self.collectives.len() as u64 - 1)
+    }
+}
+
 impl Simulation<'_> {
     /// A rank enters a collective: its chunks are made and queued at once.
     pub(super) fn collective(
@@ -115,15 +151,16 @@ impl Simulation<'_> {
             chunk = all;
             size = machine.chunks * all;
         }
-        let open = narrow(self.chunks.collectives.len() as u64);
         // How many chunks there are is known when the last is made; none can end before.
         let state = Open { run: narrow(run as u64), operation, chunks: u64::MAX, done: 0 };
         let id = self.runs[run].graph.nodes()[operation as usize].id;
         let own = machine.own.of_operation.get(&id).copied().or(machine.own.of_collective[collective as usize]);
         if let Some(own) = own {
-            self.chunks.collectives.push(Open { chunks: 1, ..state });
-            let phases = self.own_phases(npu, collective, group, own);
-            self.chunk(npu, open, group, phases);
+            let open = self.chunks.open(Open { chunks: 1, ..state });
+            let phase = self.own_phase(npu, collective, group, own);
+            let chunk = self.chunks.chunk();
+            self.chunks.all[chunk as usize].phases.push(phase);
+            self.chunk(npu, open, group, chunk);
             return;
         }
         let logical = self.logical(npu, collective, group, dimensions);
@@ -133,7 +170,7 @@ impl Simulation<'_> {
             return;
         }
         chunk = chunk.max(1);
-        self.chunks.collectives.push(state);
+        let open = self.chunks.open(state);
         let mut chunks = 0;
         if self.rank_of(npu) == 0 {
             self.themis.begin(self.clock.now(), logical.len());
@@ -142,19 +179,20 @@ impl Simulation<'_> {
             chunks += 1;
             let (order, bytes) = self.order(npu, collective, &logical, size, chunk);
             size = size.saturating_sub(bytes);
-            match self.phases(npu, collective, bytes, &logical, &order) {
-                Ok(phases) => self.chunk(npu, open, group, phases),
-                Err(refused) => {
-                    self.refused.get_or_insert(refused);
-                    return;
-                }
+            let chunk = self.chunks.chunk();
+            let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
+            if let Err(refused) = self.phases(npu, collective, bytes, (&logical, &order), &mut phases) {
+                self.refused.get_or_insert(refused);
+                return;
             }
+            self.chunks.all[chunk as usize].phases = phases;
+            self.chunk(npu, open, group, chunk);
         }
         self.chunks.collectives[open as usize].chunks = chunks;
     }
 
     /// A chunk is made and queued.
-    fn chunk(&mut self, npu: u32, collective: u32, group: Option<u32>, phases: Vec<Phase>) {
+    fn chunk(&mut self, npu: u32, collective: u32, group: Option<u32>, k: u32) {
         let made = &mut self.npus[npu as usize];
         let tag = match group {
             Some(group) => {
@@ -166,22 +204,15 @@ impl Simulation<'_> {
             None => made.made,
         };
         made.made += 1;
-        let new = narrow(self.chunks.chunks.len() as u64);
-        self.chunks.chunks.push(Chunk {
-            npu,
-            tag: tag % TAGS + TAGS,
-            collective,
-            phases,
-            at: 0,
-            is_queued: false,
-            machinery: Machinery::Waiting,
-        });
-        self.enter(new);
+        let chunk = &mut self.chunks.all[k as usize];
+        (chunk.npu, chunk.tag, chunk.collective) = (npu, tag % TAGS + TAGS, collective);
+        (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
+        self.enter(k);
     }
 
     /// A chunk leaves its phase, if it is in one, and queues for the next.
     pub(super) fn enter(&mut self, k: u32) {
-        let chunk = &mut self.chunks.chunks[k as usize];
+        let chunk = &mut self.chunks.all[k as usize];
         let npu = chunk.npu as usize;
         let left = chunk.is_queued.then(|| chunk.phases[chunk.at].queue);
         if left.is_some() {
@@ -195,11 +226,16 @@ impl Simulation<'_> {
             open.done += 1;
             if open.done == open.chunks {
                 let (run, operation) = (open.run, open.operation);
+                self.chunks.free_collectives.push(chunk.collective);
                 self.done(run as usize, operation);
             }
+            self.chunks.free.push(k);
         }
         if let Some(left) = left {
-            self.npus[npu].queued[left as usize].retain(|&queued| queued != k);
+            let queued = &mut self.npus[npu].queued[left as usize];
+            if let Some(place) = queued.iter().position(|&queued| queued == k) {
+                queued.remove(place);
+            }
         }
         if let Some(next) = next {
             let place = self.place(npu, next as usize, k);
@@ -221,7 +257,7 @@ impl Simulation<'_> {
             return queued.len();
         }
         let seen = |&chunk: &u32| {
-            let chunk = &self.chunks.chunks[chunk as usize];
+            let chunk = &self.chunks.all[chunk as usize];
             let is_running = !matches!(chunk.machinery, Machinery::Waiting);
             let phase = &chunk.phases[chunk.at];
             let leaves = outcome(phase.recipe, phase.collective, phase.bytes, phase.count);
@@ -245,7 +281,7 @@ impl Simulation<'_> {
 
     /// A chunk begins its phase.
     fn begin(&mut self, k: u32) {
-        let chunk = &mut self.chunks.chunks[k as usize];
+        let chunk = &mut self.chunks.all[k as usize];
         let phase = chunk.phases[chunk.at];
         if let Some(own) = phase.own {
             let npu = chunk.npu;
@@ -255,7 +291,7 @@ impl Simulation<'_> {
                 return;
             };
             let group = if let Members::Group(group) = phase.members { Some(group) } else { None };
-            self.runs.push(Run::new(npu, graph, Some(k), group));
+            self.runs.push(Run::new(npu, graph, Some(Of { chunk: k, group }), false));
             let run = self.runs.len() - 1;
             self.issue(run);
             self.look_for_end(run);
@@ -268,9 +304,9 @@ impl Simulation<'_> {
         }
         let is_group = matches!(phase.members, Members::Group(_));
         let at = (phase.me, phase.count);
-        let token = Token::new(phase.recipe, phase.collective, phase.bytes, at, phase.clockwise, is_group);
-        let window = token.window();
-        chunk.machinery = Machinery::Token(Box::new(token));
+        chunk.token.restart(phase.recipe, phase.collective, phase.bytes, at, phase.clockwise, is_group);
+        let window = chunk.token.window();
+        chunk.machinery = Machinery::Token;
         for _ in 0..window {
             self.prepare(k);
         }
@@ -278,16 +314,15 @@ impl Simulation<'_> {
 
     /// The next message of a chunk is prepared.
     fn prepare(&mut self, k: u32) {
-        let chunk = &mut self.chunks.chunks[k as usize];
-        let Machinery::Token(token) = &mut chunk.machinery else { return };
-        let (bytes, reduces, trip) = token.prepare();
+        let chunk = &mut self.chunks.all[k as usize];
+        let (bytes, reduces, trip) = chunk.token.prepare();
         let is_group = matches!(chunk.phases[chunk.at].members, Members::Group(_));
         self.bundle(k, bytes, reduces, is_group, trip);
     }
 
     /// A message takes its endpoint delay or its trip over the bus, and a reduction where one is due.
     fn bundle(&mut self, chunk: u32, bytes: u64, reduces: bool, is_group: bool, trip: Trip) {
-        let npu = self.chunks.chunks[chunk as usize].npu;
+        let npu = self.chunks.all[chunk as usize].npu;
         let delay = if is_group { GROUP_DELAY } else { self.machine.endpoint_delay };
         let reduction = reduces.then(|| reduction(bytes, self.machine.memory_bandwidth));
         match self.machine.bus.filter(|_| !is_group) {
@@ -326,31 +361,28 @@ impl Simulation<'_> {
 
     /// A message of a chunk is prepared.
     pub(super) fn prepared(&mut self, k: u32) {
-        let tries = match &mut self.chunks.chunks[k as usize].machinery {
-            Machinery::Token(token) => token.token(),
+        let chunk = &mut self.chunks.all[k as usize];
+        let tries = match chunk.machinery {
+            Machinery::Token => chunk.token.token(),
             Machinery::Tree(_) => return self.tree(k, Happening::Prepared),
             Machinery::Waiting | Machinery::Own => return,
         };
         for _ in 0..tries {
-            let chunk = &mut self.chunks.chunks[k as usize];
-            let Machinery::Token(token) = &mut chunk.machinery else { return };
-            let Some(message) = token.send() else { break };
+            let Some(message) = self.chunks.all[k as usize].token.send() else { break };
             let (to, from) = (self.rank(k, message.to), self.rank(k, message.from));
             self.exchange(k, Some(to), Some(from), message.bytes);
         }
-        if let Machinery::Token(token) = &self.chunks.chunks[k as usize].machinery
-            && tries > 0
-            && token.is_done()
-        {
+        if tries > 0 && self.chunks.all[k as usize].token.is_done() {
             self.enter(k);
         }
     }
 
     /// A chunk has received a message.
     pub(super) fn received(&mut self, k: u32) {
-        match &mut self.chunks.chunks[k as usize].machinery {
-            Machinery::Token(token) => {
-                token.receive();
+        let chunk = &mut self.chunks.all[k as usize];
+        match chunk.machinery {
+            Machinery::Token => {
+                chunk.token.receive();
                 self.prepare(k);
             }
             Machinery::Tree(_) => self.tree(k, Happening::Received),
@@ -360,7 +392,7 @@ impl Simulation<'_> {
 
     /// What a tree's member does next.
     fn tree(&mut self, k: u32, happening: Happening) {
-        let chunk = &mut self.chunks.chunks[k as usize];
+        let chunk = &mut self.chunks.all[k as usize];
         let bytes = chunk.phases[chunk.at].bytes;
         let Machinery::Tree(tree) = &mut chunk.machinery else { return };
         let mut deeds: arrayvec::ArrayVec<Deed, 4> = arrayvec::ArrayVec::new();
@@ -377,7 +409,7 @@ impl Simulation<'_> {
 
     /// The rank at a position of a chunk's phase.
     fn rank(&self, k: u32, position: u32) -> u32 {
-        let chunk = &self.chunks.chunks[k as usize];
+        let chunk = &self.chunks.all[k as usize];
         match chunk.phases[chunk.at].members {
             Members::Every { first, stride } => first + position * stride,
             Members::Group(group) => self.trace.groups[group as usize].ranks[position as usize],
@@ -386,7 +418,7 @@ impl Simulation<'_> {
 
     /// Sends a chunk's message, and posts the receive of one of the same size.
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
-        let Chunk { npu, tag, .. } = self.chunks.chunks[k as usize];
+        let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
         if let Some(to) = to {
             let way = self.machine.way(self.rank_of(npu), to);
             if self.is_folded {

@@ -6,7 +6,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
 use super::bus::Port;
+use crate::units::narrow;
 
 /// A thing that is to happen in an NPU.
 #[derive(Debug, Clone, Copy)]
@@ -88,40 +92,31 @@ struct Block {
     events: Vec<Local>,
 }
 
+/// What is to happen at one instant, in the order in which it was foreseen.
+#[derive(Debug, Default)]
+struct Bucket {
+    events: Vec<Event>,
+    /// How many of them have happened.
+    happened: usize,
+}
+
 /// The clock.
 #[derive(Debug, Default)]
 pub struct Clock {
     now: u64,
-    foreseen: u64,
-    events: BinaryHeap<Reverse<(u64, u64, Packed)>>,
+    /// The instants at which something is to happen, with their buckets.
+    instants: BinaryHeap<Reverse<(u64, u32)>>,
+    buckets: Vec<Bucket>,
+    free_buckets: Vec<u32>,
+    /// The bucket of each instant.
+    bucket_of: HashTable<(u64, u32)>,
+    /// The bucket of now, and that of the last instant for which something was foreseen.
+    current: Option<u32>,
+    last: Option<(u64, u32)>,
     blocks: Vec<Block>,
     free_blocks: Vec<u32>,
     /// The open blocks of each NPU.
     open: Vec<Vec<u32>>,
-}
-
-/// An event that compares as nothing: its place in the order decides.
-#[derive(Debug, Clone, Copy)]
-struct Packed(Event);
-
-impl PartialEq for Packed {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Packed {}
-
-impl PartialOrd for Packed {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Packed {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl Clock {
@@ -139,8 +134,31 @@ impl Clock {
 
     /// Foresees an event after a delay.
     pub fn after(&mut self, delay: u64, event: Event) {
-        self.events.push(Reverse((self.now.saturating_add(delay), self.foreseen, Packed(event))));
-        self.foreseen += 1;
+        let time = self.now.saturating_add(delay);
+        let bucket = self.bucket(time);
+        self.buckets[bucket as usize].events.push(event);
+    }
+
+    /// The bucket of an instant.
+    fn bucket(&mut self, time: u64) -> u32 {
+        if let Some((_, bucket)) = self.last.filter(|last| last.0 == time) {
+            return bucket;
+        }
+        let found = self.bucket_of.entry(hash(time), |entry| entry.0 == time, |entry| hash(entry.0));
+        let bucket = match found {
+            Entry::Occupied(entry) => entry.get().1,
+            Entry::Vacant(place) => {
+                let bucket = self.free_buckets.pop().unwrap_or_else(|| {
+                    self.buckets.push(Bucket::default());
+                    narrow(self.buckets.len() as u64 - 1)
+                });
+                self.instants.push(Reverse((time, bucket)));
+                place.insert((time, bucket));
+                bucket
+            }
+        };
+        self.last = Some((time, bucket));
+        bucket
     }
 
     /// Foresees a thing in an NPU after a delay.
@@ -153,7 +171,7 @@ impl Clock {
         }
         let block = self.free_blocks.pop().unwrap_or_else(|| {
             self.blocks.push(Block::default());
-            crate::units::narrow(self.blocks.len() as u64 - 1)
+            narrow(self.blocks.len() as u64 - 1)
         });
         self.blocks[block as usize].time = time;
         self.blocks[block as usize].events.push(event);
@@ -163,9 +181,26 @@ impl Clock {
 
     /// The next event; none if nothing is foreseen.
     pub fn next(&mut self) -> Option<Event> {
-        let Reverse((time, _, event)) = self.events.pop()?;
-        self.now = time;
-        Some(event.0)
+        loop {
+            if let Some(current) = self.current {
+                let bucket = &mut self.buckets[current as usize];
+                if let Some(&event) = bucket.events.get(bucket.happened) {
+                    bucket.happened += 1;
+                    return Some(event);
+                }
+                bucket.events.clear();
+                bucket.happened = 0;
+                self.current = None;
+                self.last = None;
+                self.free_buckets.push(current);
+                if let Ok(entry) = self.bucket_of.find_entry(hash(self.now), |entry| entry.0 == self.now) {
+                    entry.remove();
+                }
+            }
+            let Reverse((time, bucket)) = self.instants.pop()?;
+            self.now = time;
+            self.current = Some(bucket);
+        }
     }
 
     /// The k-th thing of a block, also one that was added while it happens; none, and the block is gone, behind the last.
@@ -175,8 +210,17 @@ impl Clock {
             return Some(event);
         }
         events.clear();
-        self.open[npu as usize].retain(|&open| open != block);
+        let open = &mut self.open[npu as usize];
+        if let Some(place) = open.iter().position(|&open| open == block) {
+            open.swap_remove(place);
+        }
         self.free_blocks.push(block);
         None
     }
+}
+
+/// Spreads instants over a table.
+const fn hash(time: u64) -> u64 {
+    let mixed = (time ^ (time >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 29)
 }

@@ -51,6 +51,8 @@ struct Simulation<'a> {
     servers: Vec<Server>,
     /// The graph of each rank, and behind them those of collectives that are graphs.
     runs: Vec<Run<'a>>,
+    /// Room for the operations that may start.
+    candidates: Vec<u32>,
     spans: Option<Vec<outcome::Span>>,
     refused: Option<Refused>,
 }
@@ -122,8 +124,9 @@ pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome
         chunks: Chunks::default(),
         themis: Themis::new(simulated),
         servers: Vec::new(),
-        runs: runs.map(|(&rank, npu)| Run::new(npu, trace.graph(rank), None, None)).collect(),
+        runs: runs.map(|(&rank, npu)| Run::new(npu, trace.graph(rank), None, ask.keeps_spans)).collect(),
         classes,
+        candidates: Vec::new(),
         spans: ask.keeps_spans.then(Vec::new),
         refused: None,
     };

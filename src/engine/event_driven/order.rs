@@ -5,14 +5,20 @@
 
 use std::collections::BTreeMap;
 
+use arrayvec::ArrayVec;
+
+use super::phase::MOST;
 use crate::system::collective::Collective;
 use crate::system::machine::{Machine, QueueOrder};
 use crate::units::{real, whole};
 
+/// The dimensions of a chunk in the order in which it takes them; those that take no part may stand in it twice.
+pub type Order = ArrayVec<usize, { 2 * MOST }>;
+
 /// A plan of Themis for one chunk, until every rank has taken it.
 #[derive(Debug, Clone)]
 struct Planned {
-    order: Vec<usize>,
+    order: Order,
     bytes: u64,
     taken: u32,
 }
@@ -64,7 +70,7 @@ impl Themis {
     }
 
     /// The order of a chunk's dimensions, and its bytes.
-    pub fn order(&mut self, machine: &Machine, ask: Ask<'_>) -> (Vec<usize>, u64) {
+    pub fn order(&mut self, machine: &Machine, ask: Ask<'_>) -> (Order, u64) {
         if let Some(planned) = self.planned.get_mut(&ask.chunk) {
             planned.taken += 1;
             let found = (planned.order.clone(), planned.bytes);
@@ -81,7 +87,7 @@ impl Themis {
     }
 
     /// A new plan: the order for who asks first, the order for the others, and the chunk's bytes.
-    fn plan(&mut self, machine: &Machine, ask: Ask<'_>) -> (Vec<usize>, Vec<usize>, u64) {
+    fn plan(&mut self, machine: &Machine, ask: Ask<'_>) -> (Order, Order, u64) {
         let scatters = matches!(ask.collective, Collective::AllReduce | Collective::ReduceScatter);
         self.loads.sort_by(|a, b| a.1.total_cmp(&b.1));
         if !scatters {
@@ -90,7 +96,7 @@ impl Themis {
         let dimensions = self.loads.len();
         let mut bytes = ask.left.min(ask.bytes);
         let mut weight = ask.bytes;
-        let mut order = Vec::with_capacity(dimensions);
+        let mut order = Order::new();
         let mut is_first = true;
         for k in 0..dimensions {
             let (dimension, load) = self.loads[k];
@@ -145,9 +151,9 @@ impl Themis {
         scatters: bool,
         bytes: u64,
         weight: u64,
-    ) -> (Vec<usize>, Vec<usize>, u64) {
+    ) -> (Order, Order, u64) {
         let dimensions = self.loads.len();
-        let stored: Vec<usize> = (0..dimensions).collect();
+        let stored: Order = (0..dimensions).collect();
         self.loads.sort_by_key(|load| load.0);
         if !scatters {
             self.loads.reverse();

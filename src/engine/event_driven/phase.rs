@@ -1,7 +1,9 @@
 //! Phases: the way of a chunk through the dimensions, and the queue that it takes in each [ASTRA2].
 
+use arrayvec::ArrayVec;
+
 use super::chunk::Npu;
-use super::order::Ask;
+use super::order::{Ask, Order};
 use super::token::outcome;
 use super::{Refused, Simulation};
 use crate::system::collective::Collective;
@@ -15,6 +17,9 @@ enum Turn {
     Inward,
     Back,
 }
+
+/// Dimensions at most: each has two members at least.
+pub const MOST: usize = 32;
 
 /// The members of a phase, in the order of their ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +85,7 @@ impl Npu {
 
 impl Simulation<'_> {
     /// The one phase of a collective that is a graph: in the first queue.
-    pub(super) fn own_phases(&self, npu: u32, collective: Collective, group: Option<u32>, own: u32) -> Vec<Phase> {
+    pub(super) fn own_phase(&self, npu: u32, collective: Collective, group: Option<u32>, own: u32) -> Phase {
         let npu = self.rank_of(npu);
         let ranks = group.map(|group| &self.trace.groups[group as usize].ranks);
         // A member's position is its place among the members' numbers, not in their list.
@@ -90,7 +95,7 @@ impl Simulation<'_> {
         let recipe = Recipe::Ring;
         let own = Some(own);
         let (queue, bytes, clockwise, root_is_last) = (0, 0, true, false);
-        vec![Phase { queue, recipe, collective, bytes, clockwise, members, count, me, root_is_last, own }]
+        Phase { queue, recipe, collective, bytes, clockwise, members, count, me, root_is_last, own }
     }
 
     /// The order in which the next chunk takes its dimensions, and its bytes.
@@ -101,29 +106,35 @@ impl Simulation<'_> {
         logical: &[Logical],
         left: u64,
         bytes: u64,
-    ) -> (Vec<usize>, u64) {
+    ) -> (Order, u64) {
         let machine = self.machine;
         if machine.dimension_order.is_by_load() && collective != Collective::AllToAll {
-            let takes_part: Vec<bool> = logical.iter().map(|logical| logical.takes_part).collect();
+            let takes_part: ArrayVec<bool, MOST> = logical.iter().map(|logical| logical.takes_part).collect();
             let is_flex = machine.dimension_order == DimensionOrder::ThemisFlex;
             let chunk = self.npus[npu as usize].made;
             let ask = Ask { chunk, left, bytes, takes_part: &takes_part, collective, is_flex };
             return self.themis.order(machine, ask);
         }
-        let mut order: Vec<usize> = (0..logical.len()).collect();
+        let mut order: Order = (0..logical.len()).collect();
         if collective == Collective::AllGather {
             order.reverse();
         }
         if machine.dimension_order == DimensionOrder::RoundRobin {
             let turn = &mut self.npus[npu as usize].turn;
-            order.rotate_left(*turn);
+            order.rotate_left(*turn % logical.len());
             *turn = (*turn + 1) % order.len();
         }
         (order, bytes)
     }
 
     /// The logical dimensions of a collective, innermost first.
-    pub(super) fn logical(&self, npu: u32, collective: Collective, group: Option<u32>, involved: u32) -> Vec<Logical> {
+    pub(super) fn logical(
+        &self,
+        npu: u32,
+        collective: Collective,
+        group: Option<u32>,
+        involved: u32,
+    ) -> ArrayVec<Logical, MOST> {
         let machine = self.machine;
         let npu = self.rank_of(npu);
         let entries = &machine.algorithms[collective as usize];
@@ -132,17 +143,19 @@ impl Simulation<'_> {
             if ranks.len() < machine.npus() as usize {
                 let only = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
                 let me = ranks.iter().position(|&rank| rank == npu).unwrap_or(0);
-                return vec![Logical {
+                let mut found = ArrayVec::new();
+                found.push(Logical {
                     entry: Entry { recipe: only, whole: false },
                     dimension: 0,
                     members: Members::Group(group),
                     count: narrow(ranks.len() as u64),
                     me: narrow(me as u64),
                     takes_part: ranks.len() > 1,
-                }];
+                });
+                return found;
             }
         }
-        let mut found = Vec::new();
+        let mut found = ArrayVec::new();
         let mut stride = 1;
         for (k, (&entry, dimension)) in entries.iter().zip(&machine.dimensions).enumerate() {
             let is_involved = group.is_some() || involved & (1 << k) != 0;
@@ -168,14 +181,14 @@ impl Simulation<'_> {
         npu: u32,
         collective: Collective,
         bytes: u64,
-        logical: &[Logical],
-        order: &[usize],
-    ) -> Result<Vec<Phase>, Refused> {
+        (logical, order): (&[Logical], &[usize]),
+        phases: &mut Vec<Phase>,
+    ) -> Result<(), Refused> {
         use Collective::{AllGather, AllReduce, ReduceScatter};
-        let taking: Vec<&Logical> =
+        let taking: ArrayVec<&Logical, MOST> =
             order.iter().take(logical.len()).map(|&k| &logical[k]).filter(|logical| logical.takes_part).collect();
         let is_split = collective == AllReduce && self.machine.hierarchy == Hierarchy::ScatterGather;
-        let mut plan: Vec<(Collective, &Logical, Turn)> = Vec::new();
+        let mut plan: ArrayVec<(Collective, &Logical, Turn), { 2 * MOST }> = ArrayVec::new();
         match (collective, taking.split_last()) {
             (AllReduce, _) if is_split && self.machine.dimension_order.is_by_load() => {
                 plan.extend(taking.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
@@ -189,7 +202,6 @@ impl Simulation<'_> {
             _ => plan.extend(taking.iter().map(|&logical| (collective, logical, Turn::Any))),
         }
         let mut bytes = bytes;
-        let mut phases = Vec::with_capacity(plan.len());
         for (part, logical, turn) in plan {
             let state = &mut self.npus[npu as usize];
             let (queue, clockwise) = state.queue(logical.dimension, turn, self.machine.queues);
@@ -217,6 +229,6 @@ impl Simulation<'_> {
             });
             bytes = outcome(recipe, part, bytes, logical.count);
         }
-        Ok(phases)
+        Ok(())
     }
 }

@@ -18,21 +18,39 @@ pub struct Run<'a> {
     /// The NPU.
     pub npu: u32,
     pub graph: &'a Graph,
-    /// The chunk of a collective that the graph is, if it is one: its operations wait for no slot.
-    pub chunk: Option<u32>,
-    /// The group among whom that collective runs.
-    pub group: Option<u32>,
+    /// The collective that the graph is, if it is one: its operations wait for no slot.
+    pub of: Option<Of>,
     /// For how many others each operation still waits.
     waits: Vec<u32>,
+    stages: Vec<Stage>,
     /// Operations that could start, ascending.
     ready: Vec<u32>,
-    /// Operations under way, with their starts.
-    ongoing: Vec<(u32, u64)>,
+    under_way: u32,
+    taken: [bool; Slot::COUNT],
+    /// When each operation started, if that is kept.
+    starts: Vec<u64>,
     /// How busy the rank was with each kind of thing.
     pub busy: [Busy; Activity::ALL.len()],
     /// Computations of the NPU, added up.
     pub computed: u64,
     pub finish: Option<u64>,
+}
+
+/// A collective that is a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Of {
+    /// Its chunk.
+    pub chunk: u32,
+    /// The group among whom it runs; all if there is none.
+    pub group: Option<u32>,
+}
+
+/// Where an operation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    UnderWay,
+    Over,
 }
 
 /// Time in which at least one operation of a kind goes on.
@@ -70,6 +88,8 @@ enum Slot {
 }
 
 impl Slot {
+    const COUNT: usize = 4;
+
     const fn of(node: &Node) -> Self {
         match node.work {
             _ if node.on_host => Self::Host,
@@ -83,17 +103,19 @@ impl Slot {
 impl<'a> Run<'a> {
     /// A graph that has not begun.
     #[must_use]
-    pub fn new(npu: u32, graph: &'a Graph, chunk: Option<u32>, group: Option<u32>) -> Self {
+    pub fn new(npu: u32, graph: &'a Graph, of: Option<Of>, keeps_starts: bool) -> Self {
         let waits = graph.waits().to_vec();
         let ready = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(k, _)| k).collect();
         Self {
             npu,
             graph,
-            chunk,
-            group,
+            of,
+            stages: vec![Stage::Waiting; waits.len()],
+            starts: if keeps_starts { vec![0; waits.len()] } else { Vec::new() },
             waits,
             ready,
-            ongoing: Vec::new(),
+            under_way: 0,
+            taken: [false; Slot::COUNT],
             busy: [Busy::default(); Activity::ALL.len()],
             computed: 0,
             finish: None,
@@ -106,9 +128,7 @@ impl<'a> Run<'a> {
 
     /// Whether something holds what an operation needs.
     fn is_taken(&self, operation: u32) -> bool {
-        let slot = Slot::of(self.node(operation));
-        let same = |&(other, _): &(u32, u64)| Slot::of(self.node(other)) == slot;
-        self.chunk.is_none() && slot != Slot::None && self.ongoing.iter().any(same)
+        self.of.is_none() && self.taken[Slot::of(self.node(operation)) as usize]
     }
 
     /// An operation is over: what follows it waits for one less.
@@ -130,7 +150,7 @@ impl<'a> Run<'a> {
     /// The operations that wait for ever, once nothing happens any more.
     pub fn stuck(&self, rank: u32) -> impl Iterator<Item = Stuck> {
         let wait = |k: u32| match self.waits[k as usize] {
-            _ if self.ongoing.iter().any(|ongoing| ongoing.0 == k) => Some(Wait::Others),
+            _ if self.stages[k as usize] == Stage::UnderWay => Some(Wait::Others),
             _ if self.ready.contains(&k) => Some(Wait::Slot),
             0 => None,
             open => Some(Wait::Operations(open)),
@@ -143,12 +163,17 @@ impl<'a> Run<'a> {
 impl Simulation<'_> {
     /// Starts what can start, in the order of numbers.
     pub(super) fn issue(&mut self, run: usize) {
-        let ready = self.runs[run].ready.clone();
-        for operation in ready {
+        if self.runs[run].ready.is_empty() {
+            return;
+        }
+        let mut ready = std::mem::take(&mut self.candidates);
+        ready.clone_from(&self.runs[run].ready);
+        for &operation in &ready {
             if !self.runs[run].is_taken(operation) {
                 self.start(run, operation);
             }
         }
+        self.candidates = ready;
     }
 
     fn start(&mut self, run: usize, operation: u32) {
@@ -156,17 +181,26 @@ impl Simulation<'_> {
         let node = self.runs[run].node(operation);
         let is_nothing = self.is_nothing(node);
         let state = &mut self.runs[run];
-        state.ready.retain(|&ready| ready != operation);
+        if let Ok(place) = state.ready.binary_search(&operation) {
+            state.ready.remove(place);
+        }
         if is_nothing {
+            state.stages[operation as usize] = Stage::Over;
             // Its followers are free, and nobody looks whether they could start until something else ends.
             state.release(operation);
             return;
         }
-        state.ongoing.push((operation, now));
+        state.stages[operation as usize] = Stage::UnderWay;
+        state.under_way += 1;
+        let slot = Slot::of(node);
+        state.taken[slot as usize] = slot != Slot::None;
+        if let Some(start) = state.starts.get_mut(operation as usize) {
+            *start = now;
+        }
         state.busy[Activity::of(node) as usize].starts(now);
         let npu = state.npu;
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
-        let is_own = state.chunk.is_some();
+        let is_own = state.of.is_some();
         match node.work {
             _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, recorded(node)),
             Work::Compute { .. } => {
@@ -237,7 +271,9 @@ impl Simulation<'_> {
     /// The rank that a graph means by a number: a member of the group of its collective, if it is one.
     fn peer(&self, run: usize, number: u32) -> u32 {
         match self.runs[run] {
-            Run { chunk: Some(_), group: Some(group), .. } => self.trace.groups[group as usize].ranks[number as usize],
+            Run { of: Some(Of { group: Some(group), .. }), .. } => {
+                self.trace.groups[group as usize].ranks[number as usize]
+            }
             _ => number,
         }
     }
@@ -246,14 +282,15 @@ impl Simulation<'_> {
     pub(super) fn done(&mut self, run: usize, operation: u32) {
         let now = self.clock.now();
         let state = &mut self.runs[run];
-        let Some(place) = state.ongoing.iter().position(|ongoing| ongoing.0 == operation) else { return };
-        let (_, start) = state.ongoing.swap_remove(place);
         let node = state.node(operation);
+        state.stages[operation as usize] = Stage::Over;
+        state.under_way -= 1;
+        state.taken[Slot::of(node) as usize] = false;
         state.busy[Activity::of(node) as usize].ends(now);
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];
-        if let (Some(spans), None) = (&mut self.spans, state.chunk) {
-            spans.push(Span { rank, operation, start, end: now });
+        if let (Some(spans), None) = (&mut self.spans, state.of) {
+            spans.push(Span { rank, operation, start: state.starts[operation as usize], end: now });
         }
         self.issue(run);
         self.look_for_end(run);
@@ -262,10 +299,10 @@ impl Simulation<'_> {
     pub(super) fn look_for_end(&mut self, run: usize) {
         let now = self.clock.now();
         let state = &mut self.runs[run];
-        if state.finish.is_none() && state.ready.is_empty() && state.ongoing.is_empty() {
+        if state.finish.is_none() && state.ready.is_empty() && state.under_way == 0 {
             state.finish = Some(now);
-            if let Some(chunk) = state.chunk {
-                self.enter(chunk);
+            if let Some(of) = state.of {
+                self.enter(of.chunk);
             }
         }
     }

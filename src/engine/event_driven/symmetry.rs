@@ -4,7 +4,7 @@
 //! instant: the receive that is posted with a message is met when that message arrives. One member then is simulated by
 //! itself, and messages between classes go from one representative to another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -38,7 +38,7 @@ impl Classes {
     /// Why ranks cannot stand for each other.
     pub fn of(machine: &Machine, trace: &Trace) -> Result<Self, &'static str> {
         refuse(machine)?;
-        let mut search = Search { machine, trace, used: BTreeMap::new(), shapes: BTreeMap::new(), is_everybody: 0 };
+        let mut search = Search { machine, trace, used: BTreeSet::new(), shapes: BTreeMap::new(), is_everybody: 0 };
         let mut colours = search.colours()?;
         let links = search.links()?;
         let mut found = count(&colours);
@@ -111,7 +111,7 @@ struct Search<'a> {
     machine: &'a Machine,
     trace: &'a Trace,
     /// Groups of some of the ranks that take part in anything.
-    used: BTreeMap<u32, ()>,
+    used: BTreeSet<u32>,
     /// What the ring of a group looks like to each of its members, by group and collective.
     shapes: BTreeMap<(u32, usize), u64>,
     /// The dimensions of collectives among all ranks, a bit each.
@@ -203,7 +203,7 @@ impl Search<'_> {
             }
             return Ok(u64::from(dimensions) << 1);
         };
-        self.used.insert(group, ());
+        self.used.insert(group);
         if let Some(&shape) = self.shapes.get(&(group, collective)) {
             return Ok(shape);
         }
@@ -271,7 +271,7 @@ impl Search<'_> {
 
     /// Whether all members of each group are of one class.
     fn keeps_together(&self, colours: &[u64]) -> Result<(), &'static str> {
-        let mut groups = self.used.keys().map(|&group| &self.trace.groups[group as usize].ranks);
+        let mut groups = self.used.iter().map(|&group| &self.trace.groups[group as usize].ranks);
         let is_one = |ranks: &Vec<u32>| ranks.iter().all(|&rank| colours[rank as usize] == colours[ranks[0] as usize]);
         let mut stride = 1;
         let mut is_whole = true;
@@ -305,7 +305,9 @@ fn refined(colours: &[u64], links: &[Vec<Link>]) -> Vec<u64> {
         words.extend_from_slice(&colour.to_le_bytes());
         for &(place, peer, other, way) in links {
             let line = [u64::from(place), colours[peer as usize], u64::from(other), way.key()];
-            line.iter().for_each(|word| words.extend_from_slice(&word.to_le_bytes()));
+            for word in line {
+                words.extend_from_slice(&word.to_le_bytes());
+            }
         }
         xxh3_64(&words)
     };

@@ -46,6 +46,33 @@ pub struct Token {
     prepared: VecDeque<Prepared>,
 }
 
+impl Default for Token {
+    /// One that has nothing to do.
+    fn default() -> Self {
+        Self {
+            recipe: Recipe::Ring,
+            collective: Collective::AllReduce,
+            members: 1,
+            me: 0,
+            step: 0,
+            is_group: false,
+            window: 1,
+            left: 0,
+            tokens: 0,
+            first: 0,
+            reducing: 0,
+            toggle: false,
+            received: 0,
+            bytes: 0,
+            from: 0,
+            to: 0,
+            distance: 0,
+            halves: false,
+            prepared: VecDeque::new(),
+        }
+    }
+}
+
 /// Bytes that leave a phase of `bytes` bytes.
 #[must_use]
 pub const fn outcome(recipe: Recipe, collective: Collective, bytes: u64, members: u32) -> u64 {
@@ -57,16 +84,16 @@ pub const fn outcome(recipe: Recipe, collective: Collective, bytes: u64, members
 }
 
 impl Token {
-    /// A machine for the member at `me` of a ring of `members`.
-    #[must_use]
-    pub fn new(
+    /// Begins again, as the member at `me` of a ring of `members`.
+    pub fn restart(
+        &mut self,
         recipe: Recipe,
         collective: Collective,
         bytes: u64,
         (me, members): (u32, u32),
         clockwise: bool,
         is_group: bool,
-    ) -> Self {
+    ) {
         use Collective::{AllGather, AllReduce, AllToAll, ReduceScatter};
         let step = if clockwise { 1 } else { members - 1 };
         let others = members - 1;
@@ -82,7 +109,9 @@ impl Token {
             _ => others,
         };
         let part = bytes / u64::from(members);
-        let mut machine = Self {
+        let mut prepared = std::mem::take(&mut self.prepared);
+        prepared.clear();
+        *self = Self {
             recipe,
             collective,
             members,
@@ -101,16 +130,15 @@ impl Token {
             to: (me + step) % members,
             distance: 0,
             halves: true,
-            prepared: VecDeque::new(),
+            prepared,
         };
         if recipe == Recipe::HalvingDoubling {
-            (machine.bytes, machine.distance, machine.halves) = match collective {
+            (self.bytes, self.distance, self.halves) = match collective {
                 AllGather => (bytes, members / 2, false),
                 ReduceScatter | AllReduce | AllToAll => (bytes / 2, 1, true),
             };
-            machine.find_partner();
+            self.find_partner();
         }
-        machine
     }
 
     /// How many messages are prepared at the start.

@@ -1,7 +1,9 @@
 //! The wire: messages from NPU to NPU, matched with the receives that wait for them.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::clock::{Clock, Event};
 use crate::system::machine::{Congestion, Machine, Way};
@@ -63,19 +65,37 @@ struct Message {
 
 /// A directed link of a network that is aware of congestion.
 #[derive(Debug, Default)]
-struct Link {
+struct Cable {
     is_busy: bool,
     waiting: VecDeque<u32>,
 }
 
-/// Messages and receives of one address, in their order.
-#[derive(Debug, Default)]
+/// What waits under one address: messages whose receive is not posted, or receives whose message is not sent.
+#[derive(Debug, Clone, Copy)]
 struct Channel {
-    /// Messages whose receive is not posted.
-    messages: VecDeque<u32>,
-    /// Receives whose message is not sent.
-    receives: VecDeque<Then>,
+    address: Address,
+    waits: Waits,
+    /// The first and the last that wait, by their places among all that wait.
+    first: u32,
+    last: u32,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Messages,
+    Receives,
+}
+
+/// One that waits: a message's place or what follows a receive, and the next that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    message: u32,
+    then: Then,
+    next: u32,
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
 
 /// A message that is to be sent once its receiver has asked, or a receive that is to be posted.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +111,11 @@ pub struct Waiting {
 pub struct Wire {
     messages: Vec<Message>,
     free: Vec<u32>,
-    channels: BTreeMap<Address, Channel>,
+    channels: HashTable<Channel>,
+    waiters: Vec<Waiter>,
+    free_waiters: Vec<u32>,
     links: BTreeMap<(u32, u32), u32>,
-    link: Vec<Link>,
+    cables: Vec<Cable>,
     /// What waits for the handshake of a rendezvous.
     pub waiting: Vec<Waiting>,
     /// How many messages were sent.
@@ -101,6 +123,26 @@ pub struct Wire {
     /// Bytes sent, by NPU and dimension.
     sent: Vec<u64>,
     dimensions: usize,
+}
+
+impl Address {
+    /// Spreads addresses over a table.
+    const fn hash(&self) -> u64 {
+        let ends = (self.to as u64) << 32 | self.from as u64;
+        let mixed = (ends ^ self.tag.rotate_left(20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 32) ^ self.bytes).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        mixed ^ (mixed >> 32)
+    }
+}
+
+/// Keeps one that waits; its place.
+fn keep(waiters: &mut Vec<Waiter>, free: &mut Vec<u32>, waiter: Waiter) -> u32 {
+    if let Some(k) = free.pop() {
+        waiters[k as usize] = waiter;
+        return k;
+    }
+    waiters.push(waiter);
+    narrow(waiters.len() as u64 - 1)
 }
 
 impl Wire {
@@ -140,17 +182,10 @@ impl Wire {
             self.messages.push(message);
             narrow(self.messages.len() as u64 - 1)
         };
-        match self.channels.entry(address) {
-            Entry::Occupied(mut channel) => match channel.get_mut().receives.pop_front() {
-                Some(receive) => {
-                    self.messages[k as usize].received = Some(receive);
-                    if channel.get().receives.is_empty() {
-                        channel.remove();
-                    }
-                }
-                None => channel.get_mut().messages.push_back(k),
-            },
-            Entry::Vacant(place) => place.insert(Channel::default()).messages.push_back(k),
+        if let Some(receive) =
+            self.meet(address, Waits::Messages, Waiter { message: k, then: Then::Nothing, next: NONE })
+        {
+            self.messages[k as usize].received = Some(receive.then);
         }
         match machine.congestion {
             Congestion::Unaware => {
@@ -160,24 +195,40 @@ impl Wire {
         }
     }
 
-    /// Posts a receive; `then` follows the arrival of its message, or now if that has arrived.
-    pub fn receive(&mut self, clock: &mut Clock, address: Address, then: Then) {
-        let k = match self.channels.entry(address) {
-            Entry::Occupied(mut channel) => {
-                let Some(k) = channel.get_mut().messages.pop_front() else {
-                    channel.get_mut().receives.push_back(then);
-                    return;
-                };
-                if channel.get().messages.is_empty() {
-                    channel.remove();
+    /// The first of the other kind that waits under an address; if there is none, this one waits.
+    fn meet(&mut self, address: Address, kind: Waits, own: Waiter) -> Option<Waiter> {
+        let same = |channel: &Channel| channel.address == address;
+        match self.channels.entry(address.hash(), same, |channel| channel.address.hash()) {
+            Entry::Occupied(mut place) => {
+                let channel = place.get_mut();
+                if channel.waits == kind {
+                    let new = keep(&mut self.waiters, &mut self.free_waiters, own);
+                    self.waiters[channel.last as usize].next = new;
+                    channel.last = new;
+                    return None;
                 }
-                k
+                let first = channel.first;
+                let met = self.waiters[first as usize];
+                self.free_waiters.push(first);
+                if met.next == NONE {
+                    place.remove();
+                } else {
+                    channel.first = met.next;
+                }
+                Some(met)
             }
             Entry::Vacant(place) => {
-                place.insert(Channel::default()).receives.push_back(then);
-                return;
+                let new = keep(&mut self.waiters, &mut self.free_waiters, own);
+                place.insert(Channel { address, waits: kind, first: new, last: new });
+                None
             }
-        };
+        }
+    }
+
+    /// Posts a receive; `then` follows the arrival of its message, or now if that has arrived.
+    pub fn receive(&mut self, clock: &mut Clock, address: Address, then: Then) {
+        let Some(met) = self.meet(address, Waits::Receives, Waiter { message: NONE, then, next: NONE }) else { return };
+        let k = met.message;
         let message = &mut self.messages[k as usize];
         message.received = Some(then);
         if message.has_arrived {
@@ -211,8 +262,8 @@ impl Wire {
 
     /// A link is free: the next message enters it.
     pub fn link_is_free(&mut self, machine: &Machine, clock: &mut Clock, link: u32) {
-        self.link[link as usize].is_busy = false;
-        if let Some(k) = self.link[link as usize].waiting.pop_front() {
+        self.cables[link as usize].is_busy = false;
+        if let Some(k) = self.cables[link as usize].waiting.pop_front() {
             self.enter(machine, clock, link, k);
         }
     }
@@ -221,13 +272,13 @@ impl Wire {
     fn hop(&mut self, machine: &Machine, clock: &mut Clock, k: u32) {
         let message = self.messages[k as usize];
         let ends = (message.at, next_device(machine, message.at, message.address));
-        let count = narrow(self.link.len() as u64);
+        let count = narrow(self.cables.len() as u64);
         let link = *self.links.entry(ends).or_insert(count);
         if link == count {
-            self.link.push(Link::default());
+            self.cables.push(Cable::default());
         }
-        if self.link[link as usize].is_busy {
-            self.link[link as usize].waiting.push_back(k);
+        if self.cables[link as usize].is_busy {
+            self.cables[link as usize].waiting.push_back(k);
         } else {
             self.enter(machine, clock, link, k);
         }
@@ -235,7 +286,7 @@ impl Wire {
 
     /// A message enters an idle link: it is at the next device after latency and bytes, the link is free after the bytes.
     fn enter(&mut self, machine: &Machine, clock: &mut Clock, link: u32, k: u32) {
-        self.link[link as usize].is_busy = true;
+        self.cables[link as usize].is_busy = true;
         let dimension = &machine.dimensions[0];
         let bytes = real(self.messages[k as usize].address.bytes) / dimension.bandwidth;
         clock.after(whole((dimension.latency + bytes).floor()), Event::Arrive { message: k });
