@@ -6,6 +6,7 @@ pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod npu;
+pub mod rules;
 pub mod topology;
 
 use collective::Choice;

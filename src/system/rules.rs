@@ -1,0 +1,185 @@
+//! Rules: ours, or the reference simulator's to the cycle: the quirks in which the two differ, each by its name [ASTRA2].
+
+/// A way in which the reference departs from what is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quirk {
+    /// See [`Quirk::summary`].
+    WholeNanoseconds,
+    /// See [`Quirk::summary`].
+    UnsharedBandwidth,
+    /// See [`Quirk::summary`].
+    OneWayRings,
+    /// See [`Quirk::summary`].
+    FullLastChunk,
+    /// See [`Quirk::summary`].
+    SmallestChunk,
+    /// See [`Quirk::summary`].
+    GroupDelay,
+    /// See [`Quirk::summary`].
+    FlatGroups,
+    /// See [`Quirk::summary`].
+    SharedCounter,
+    /// See [`Quirk::summary`].
+    LowestDimension,
+    /// See [`Quirk::summary`].
+    MisplacedReductions,
+    /// See [`Quirk::summary`].
+    UnawakenedFollowers,
+    /// See [`Quirk::summary`].
+    OneCommunication,
+    /// See [`Quirk::summary`].
+    SchedulingKeysIgnored,
+    /// See [`Quirk::summary`].
+    BroadcastIsADelay,
+    /// See [`Quirk::summary`].
+    WholeMemoryBandwidth,
+    /// See [`Quirk::summary`].
+    TreesReduceAll,
+}
+
+impl Quirk {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::WholeNanoseconds,
+        Self::UnsharedBandwidth,
+        Self::OneWayRings,
+        Self::FullLastChunk,
+        Self::SmallestChunk,
+        Self::GroupDelay,
+        Self::FlatGroups,
+        Self::SharedCounter,
+        Self::LowestDimension,
+        Self::MisplacedReductions,
+        Self::UnawakenedFollowers,
+        Self::OneCommunication,
+        Self::SchedulingKeysIgnored,
+        Self::BroadcastIsADelay,
+        Self::WholeMemoryBandwidth,
+        Self::TreesReduceAll,
+    ];
+
+    /// The name that people write.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WholeNanoseconds => "whole_nanoseconds",
+            Self::UnsharedBandwidth => "unshared_bandwidth",
+            Self::OneWayRings => "one_way_rings",
+            Self::FullLastChunk => "full_last_chunk",
+            Self::SmallestChunk => "smallest_chunk",
+            Self::GroupDelay => "group_delay",
+            Self::FlatGroups => "flat_groups",
+            Self::SharedCounter => "shared_counter",
+            Self::LowestDimension => "lowest_dimension",
+            Self::MisplacedReductions => "misplaced_reductions",
+            Self::UnawakenedFollowers => "unawakened_followers",
+            Self::OneCommunication => "one_communication",
+            Self::SchedulingKeysIgnored => "scheduling_keys_ignored",
+            Self::BroadcastIsADelay => "broadcast_is_a_delay",
+            Self::WholeMemoryBandwidth => "whole_memory_bandwidth",
+            Self::TreesReduceAll => "trees_reduce_all",
+        }
+    }
+
+    /// What the reference does, and what ours does instead.
+    #[must_use]
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::WholeNanoseconds => {
+                "each message, reduction and memory access is rounded down to a whole nanosecond; ours: to the nearest picosecond"
+            }
+            Self::UnsharedBandwidth => {
+                "messages that an NPU sends at once each have the whole bandwidth; ours: a dimension serves one chunk at a time"
+            }
+            Self::OneWayRings => "a ring's chunk uses the links of one way round; ours: half of it goes each way",
+            Self::FullLastChunk => {
+                "the last chunk of a collective is charged as a full one; ours: chunks are equal and add up to the collective"
+            }
+            Self::SmallestChunk => {
+                "a chunk has as many bytes as the cluster has NPUs at least, but for all-gathers; ours: as many as it has"
+            }
+            Self::GroupDelay => {
+                "the endpoint delay in a group of some ranks is 10 ns whatever was set; ours: what was set"
+            }
+            Self::FlatGroups => {
+                "a group of some ranks in a network of several dimensions is one flat ring in the first one's queues; ours: it \
+                 runs by dimension, each with its algorithm"
+            }
+            Self::SharedCounter => {
+                "collectives of groups advance the tags of those among all ranks, so ranks of different groups may wait for ever; \
+                 ours: each group counts for itself"
+            }
+            Self::LowestDimension => {
+                "a message pays for the lowest dimension in which its ends differ; ours: for each in which they do"
+            }
+            Self::MisplacedReductions => {
+                "halving and doubling reduces half a block and never the last, windowed direct every second window, a tree once \
+                 more on the way down; ours: every received block of a sum once"
+            }
+            Self::UnawakenedFollowers => {
+                "what follows an operation that takes no time waits for the next end of another; ours: it starts at once"
+            }
+            Self::OneCommunication => {
+                "a send, a collective and a memory access share one slot of an NPU; ours: sends and memory accesses have slots of \
+                 their own"
+            }
+            Self::SchedulingKeysIgnored => {
+                "the two scheduling keys of a system file are not read; ours: they are (`--heed-scheduling-keys`)"
+            }
+            Self::BroadcastIsADelay => "a broadcast takes its recorded duration or 1 ns; ours: it is sent",
+            Self::WholeMemoryBandwidth => {
+                "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written"
+            }
+            Self::TreesReduceAll => {
+                "a double binary tree does an all-reduce whatever is asked; ours: an all-reduce alone has trees"
+            }
+        }
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Which quirks are in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rules(u32);
+
+impl Rules {
+    /// None of them.
+    pub const OURS: Self = Self(0);
+    /// All of them.
+    pub const ASTRA_SIM: Self = Self((1 << Quirk::ALL.len()) - 1);
+
+    /// Whether a quirk is in force.
+    #[must_use]
+    pub const fn has(self, quirk: Quirk) -> bool {
+        self.0 & quirk.bit() != 0
+    }
+
+    /// The same with a quirk in force.
+    #[must_use]
+    pub const fn with(self, quirk: Quirk) -> Self {
+        Self(self.0 | quirk.bit())
+    }
+
+    /// The same without a quirk.
+    #[must_use]
+    pub const fn without(self, quirk: Quirk) -> Self {
+        Self(self.0 & !quirk.bit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_quirk_is_on_or_off_by_itself() {
+        for &quirk in Quirk::ALL {
+            assert!(Rules::ASTRA_SIM.has(quirk) && !Rules::OURS.has(quirk));
+            assert_eq!(Rules::OURS.with(quirk).without(quirk), Rules::OURS);
+            assert_eq!(Quirk::ALL.iter().filter(|&&other| Rules::OURS.with(quirk).has(other)).count(), 1);
+        }
+    }
+}
