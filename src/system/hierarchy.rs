@@ -2,8 +2,8 @@
 
 use arrayvec::ArrayVec;
 
-use super::collective::{Collective, Role};
-use super::network::{MAX_DIMS, Span};
+use super::collective::{Algorithm, Collective, Role};
+use super::network::{Dimension, MAX_DIMS, Span};
 use super::topology::Pattern;
 use super::{Collectives, System};
 use crate::units::{Bandwidth, Bytes, Delay, real};
@@ -87,22 +87,92 @@ impl Phase {
     /// D the endpoint delay, h hops of latency a, m bytes sent, r bytes reduced, B the dimension's bandwidth of which
     /// the building block leaves a share, M the local memory's bandwidth (no reduction term without `local_reduction`).
     fn of(collective: Collective, size: f64, span: &Span, system: &System) -> Self {
-        let dim = &system.network.dims[span.dim];
-        let Collectives { algorithm, endpoint_delay, local_reduction, .. } = system.collectives;
-        let memory = system.npu.memory_bandwidth;
+        let Collectives { algorithm, .. } = system.collectives;
         let mut total = Self::default();
-        algorithm.of(dim.block, collective).part().steps(collective, span.members, &mut |step| {
-            let carry = dim.block.part().carry(step.pattern, span);
-            let repeat = f64::from(step.repeat);
-            let mut delay =
-                endpoint_delay + dim.hop_latency * carry.hops + over(step.sent * size, dim.bandwidth * carry.share);
-            if local_reduction {
-                delay = delay + over(REDUCTION_TRAFFIC * step.reduced * size, memory);
-            }
-            total.delay = total.delay + delay * repeat;
-            total.sent[step.role as usize] += repeat * step.sent * size;
+        let place = Place::of(span, system);
+        place.legs(algorithm.of(place.dimension.block, collective), collective, size, &mut |leg| {
+            let repeat = f64::from(leg.repeat);
+            total.delay = total.delay + leg.total() * repeat;
+            total.sent[leg.role as usize] += repeat * leg.sent;
         });
         total
+    }
+}
+
+/// Where a phase takes place, and what else it costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The part of a dimension.
+    pub span: &'a Span,
+    /// The dimension.
+    pub dimension: &'a Dimension,
+    /// What an NPU needs before each step.
+    pub endpoint_delay: Delay,
+    /// The local memory's bandwidth, if reductions cost it.
+    pub memory_bandwidth: Option<Bandwidth>,
+}
+
+/// A step of a phase with what it costs, repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Leg {
+    /// Who sends.
+    pub role: Role,
+    /// How many times.
+    pub repeat: u32,
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// Before a message is sent.
+    pub endpoint: Delay,
+    /// From then until it has arrived.
+    pub message: Delay,
+    /// Until what has arrived is added to what was there.
+    pub reduction: Delay,
+    /// Bytes that a member sends.
+    pub sent: f64,
+}
+
+impl Leg {
+    /// One of them.
+    #[must_use]
+    pub fn total(&self) -> Delay {
+        self.endpoint + self.message + self.reduction
+    }
+}
+
+impl<'a> Place<'a> {
+    /// A part of a system's network.
+    #[must_use]
+    pub fn of(span: &'a Span, system: &'a System) -> Self {
+        let Collectives { endpoint_delay, local_reduction, .. } = system.collectives;
+        let memory_bandwidth = local_reduction.then_some(system.npu.memory_bandwidth);
+        Self { span, dimension: &system.network.dims[span.dim], endpoint_delay, memory_bandwidth }
+    }
+
+    /// The steps of a collective of `size` bytes here, in order.
+    pub fn legs(&self, algorithm: Algorithm, collective: Collective, size: f64, emit: &mut dyn FnMut(Leg)) {
+        let Dimension { block, bandwidth, hop_latency, .. } = *self.dimension;
+        algorithm.part().steps(collective, self.span.members, &mut |step| {
+            let carry = block.part().carry(step.pattern, self.span);
+            let reduction = self
+                .memory_bandwidth
+                .map_or(Delay::ZERO, |memory| over(REDUCTION_TRAFFIC * step.reduced * size, memory));
+            emit(Leg {
+                role: step.role,
+                repeat: step.repeat,
+                pattern: step.pattern,
+                endpoint: self.endpoint_delay,
+                message: hop_latency * carry.hops + over(step.sent * size, bandwidth * carry.share),
+                reduction,
+                sent: step.sent * size,
+            });
+        });
+    }
+
+    /// A message to the next member of the group.
+    #[must_use]
+    pub fn send(&self, size: Bytes) -> Delay {
+        let carry = self.dimension.block.part().carry(Pattern::Send, self.span);
+        self.endpoint_delay + self.dimension.hop_latency * carry.hops + size / (self.dimension.bandwidth * carry.share)
     }
 }
 
@@ -176,12 +246,7 @@ fn there_and_back(outwards: &[Phase], inwards: &[Phase], chunks: f64) -> Delay {
 /// A message to the next member of a group: on the slowest of the dimensions it may have to cross.
 #[must_use]
 pub fn send(size: Bytes, spans: &[Span], system: &System) -> Delay {
-    let price = |span: &Span| {
-        let dim = &system.network.dims[span.dim];
-        let carry = dim.block.part().carry(Pattern::Send, span);
-        system.collectives.endpoint_delay + dim.hop_latency * carry.hops + size / (dim.bandwidth * carry.share)
-    };
-    spans.iter().map(price).fold(Delay::ZERO, Delay::max)
+    spans.iter().map(|span| Place::of(span, system).send(size)).fold(Delay::ZERO, Delay::max)
 }
 
 #[cfg(test)]
