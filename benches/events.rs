@@ -10,6 +10,7 @@ use starsweep::system::collective::Collective;
 use starsweep::system::machine::{
     Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
 };
+use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Node, Trace, Work};
@@ -30,7 +31,7 @@ fn machine(sizes: &[u32], chunks: u64) -> Machine {
         chunks,
         active_chunks: 1,
         queues: 1,
-        endpoint_delay: 10,
+        endpoint_delay: 10.0,
         memory_bandwidth: 1600e9,
         pace: Pace::Recorded,
         remote: None,
@@ -38,6 +39,7 @@ fn machine(sizes: &[u32], chunks: u64) -> Machine {
         rendezvous: false,
         dimension_order: DimensionOrder::Ascending,
         queue_order: QueueOrder::Fifo,
+        rules: Rules::ASTRA_SIM,
     }
 }
 

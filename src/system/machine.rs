@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::collective::Collective;
+use super::rules::{Quirk, Rules};
 use super::topology::Topology;
-use crate::units::{real, whole};
+use crate::units::{Delay, Time, real, whole};
 
 /// A dimension of the network, innermost first.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,6 +150,8 @@ pub enum Pace {
     Roofline {
         /// Operations a second at most.
         peak: f64,
+        /// Bytes a second of the local memory.
+        memory: f64,
     },
 }
 
@@ -172,8 +175,8 @@ pub struct Machine {
     /// Queues of a dimension.
     pub queues: u32,
     /// Nanoseconds that an endpoint takes before a message.
-    pub endpoint_delay: u64,
-    /// Bytes a second of the local memory, by which reductions are charged and computation may be bound.
+    pub endpoint_delay: f64,
+    /// Bytes a second of the local memory, by which reductions are charged.
     pub memory_bandwidth: f64,
     /// How long operations take.
     pub pace: Pace,
@@ -187,6 +190,8 @@ pub struct Machine {
     pub dimension_order: DimensionOrder,
     /// Which chunk of a queue goes first.
     pub queue_order: QueueOrder,
+    /// Which quirks of the reference are in force.
+    pub rules: Rules,
 }
 
 /// Which collectives run as a trace of their own: the place of the trace in the workload's list.
@@ -227,7 +232,7 @@ impl Machine {
             (self.dimensions.iter().all(|it| is_delay(it.latency)), "a latency is below zero"),
             (self.memory_bandwidth > 0.0, "the memory's bandwidth is not above zero"),
             (
-                !matches!(self.pace, Pace::Roofline { peak } if !is_rate(peak)),
+                !matches!(self.pace, Pace::Roofline { peak, .. } if !is_rate(peak)),
                 "the peak of the roofline is not above zero",
             ),
             (
@@ -290,7 +295,30 @@ impl Machine {
         Way { dimension: 0, hops: 0 }
     }
 
-    /// Nanoseconds of a message over an idle network: hops and bytes, rounded down once.
+    /// A delay as ticks of the clock: whole nanoseconds, rounded down, or picoseconds, rounded.
+    #[must_use]
+    pub fn ticks(&self, nanoseconds: f64) -> u64 {
+        if self.rules.has(Quirk::WholeNanoseconds) {
+            whole(nanoseconds.floor())
+        } else {
+            Delay::nanoseconds(nanoseconds).round().as_picoseconds()
+        }
+    }
+
+    /// Ticks of the clock as a time.
+    #[must_use]
+    pub fn time(&self, ticks: u64) -> Time {
+        let picoseconds = if self.rules.has(Quirk::WholeNanoseconds) { 1000 } else { 1 };
+        Time::picoseconds(ticks.saturating_mul(picoseconds))
+    }
+
+    /// Whole nanoseconds as ticks of the clock.
+    #[must_use]
+    pub const fn whole_ticks(&self, nanoseconds: u64) -> u64 {
+        if self.rules.has(Quirk::WholeNanoseconds) { nanoseconds } else { nanoseconds.saturating_mul(1000) }
+    }
+
+    /// Ticks of a message over an idle network: hops and bytes, rounded once.
     ///
     /// ```text
     /// T(S) = floor(hops * latency + S / bandwidth)      32,768 B over one hop of 500 ns at 50 GiB/s: 1,110 ns
@@ -298,7 +326,17 @@ impl Machine {
     #[must_use]
     pub fn message(&self, way: Way, bytes: u64) -> u64 {
         let dimension = &self.dimensions[way.dimension as usize];
-        whole((f64::from(way.hops) * dimension.latency + real(bytes) / dimension.bandwidth).floor())
+        self.ticks(f64::from(way.hops) * dimension.latency + real(bytes) / dimension.bandwidth)
+    }
+
+    /// Ticks of a reduction: two reads and a write of so many bytes, each rounded [ASTRA2].
+    ///
+    /// ```text
+    /// R(S) = 3 * floor(S / (GB/s * 1e9) * 1e9)      32,768 B at 1600 GB/s: 3 * 20 ns = 60 ns
+    /// ```
+    #[must_use]
+    pub fn reduction(&self, bytes: u64) -> u64 {
+        3 * self.ticks(real(bytes) / self.memory_bandwidth * 1e9)
     }
 }
 
@@ -315,14 +353,4 @@ impl Dimension {
             Topology::Switch => 2,
         }
     }
-}
-
-/// Nanoseconds of a reduction: two reads and a write of so many bytes, each rounded down [ASTRA2].
-///
-/// ```text
-/// R(S) = 3 * floor(S / (GB/s * 1e9) * 1e9)      32,768 B at 1600 GB/s: 3 * 20 ns = 60 ns
-/// ```
-#[must_use]
-pub fn reduction(bytes: u64, memory_bandwidth: f64) -> u64 {
-    3 * whole((real(bytes) / memory_bandwidth * 1e9).floor())
 }

@@ -148,6 +148,12 @@ impl Time {
         self.0
     }
 
+    /// In whole nanoseconds, rounded down.
+    #[must_use]
+    pub const fn whole_nanoseconds(self) -> u64 {
+        self.0 / 1000
+    }
+
     /// In seconds, to the precision of `f64`.
     #[must_use]
     pub fn as_seconds(self) -> f64 {

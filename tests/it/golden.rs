@@ -9,7 +9,9 @@ use starsweep::system::collective::Collective;
 use starsweep::system::machine::{
     Bus, Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
 };
+use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
+use starsweep::units::Time;
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Graph, Group, Node, Trace, Work};
 
@@ -105,7 +107,7 @@ fn machine(row: &Row) -> Machine {
         chunks: row["preferred_dataset_splits"].parse().expect("a count"),
         active_chunks: row["active_chunks_per_dimension"].parse().unwrap_or(1),
         queues: row["num_queues_per_dim"].parse().unwrap_or(1),
-        endpoint_delay: starsweep::units::whole(delay),
+        endpoint_delay: delay,
         memory_bandwidth: match number(row, "local_mem_bw_GBps", 0.0) * 1e9 {
             0.0 => f64::INFINITY,
             rate => rate,
@@ -131,6 +133,7 @@ fn machine(row: &Row) -> Machine {
             "lessRemainingPhaseFirst" if row["build"] == "knobs" => QueueOrder::LessRemainingPhaseFirst,
             _ => QueueOrder::Fifo,
         },
+        rules: Rules::ASTRA_SIM,
     }
 }
 
@@ -162,12 +165,13 @@ fn simple(dimensions: &[(Topology, u32, f64)], recipe: Recipe) -> Machine {
         chunks: 4,
         active_chunks: 1,
         queues: 1,
-        endpoint_delay: 10,
+        endpoint_delay: 10.0,
         memory_bandwidth: 50e9,
         bus: None,
         rendezvous: false,
         dimension_order: DimensionOrder::Ascending,
         queue_order: QueueOrder::Fifo,
+        rules: Rules::ASTRA_SIM,
     }
 }
 
@@ -186,7 +190,7 @@ fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
     let trace = Trace::same(graph(&[(0, work, &[])]), machine.npus());
     let ends = |path| {
         let outcome = simulate_by(machine, &trace, Ask { path, keeps_spans: false }).expect("an outcome");
-        let ends = outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end"));
+        let ends = outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end").whole_nanoseconds());
         (outcome.asymmetry.is_none(), ends.collect())
     };
     let (_, by_messages) = ends(Path::Messages);
@@ -267,7 +271,7 @@ fn a_deadlock_names_the_ranks_and_operations_that_wait() {
         graph(&[(8, compute, &[])]),
     ];
     let outcome = simulate(&machine, &Trace::new(graphs, Vec::new()), false).expect("an outcome");
-    let finish: Vec<_> = outcome.ranks.iter().map(|rank| rank.finish).collect();
+    let finish: Vec<_> = outcome.ranks.iter().map(|rank| rank.finish.map(Time::whole_nanoseconds)).collect();
     assert_eq!(finish[1..], [None, None, Some(1)]);
     let stuck = |rank, operation, wait| Stuck { rank, operation, wait };
     assert_eq!(
@@ -291,7 +295,7 @@ fn what_contradicts_itself_is_refused() {
         Machine { queues: 0, ..machine.clone() },
         Machine { active_chunks: 0, ..machine.clone() },
         Machine { memory_bandwidth: 0.0, ..machine.clone() },
-        Machine { pace: Pace::Roofline { peak: 0.0 }, ..machine.clone() },
+        Machine { pace: Pace::Roofline { peak: 0.0, memory: 50e9 }, ..machine.clone() },
         simple(&[(Topology::Ring, 4, 50.0)], Recipe::Direct { window: Some(0) }),
     ];
     for machine in impossible {
@@ -326,7 +330,7 @@ fn a_collective_of_nothing_or_of_one_rank_ends_at_once() {
     let trace = Trace::same(graph(&[(3, collective(0, None), &[])]), 4);
     let finish = |trace: &Trace| {
         let outcome = simulate(&machine, trace, false).expect("an outcome");
-        outcome.ranks.iter().map(|rank| rank.finish).collect::<Vec<_>>()
+        outcome.ranks.iter().map(|rank| rank.finish.map(Time::whole_nanoseconds)).collect::<Vec<_>>()
     };
     assert_eq!(finish(&trace), [Some(0); 4]);
     // Fewer bytes than chunks: a byte each.
@@ -408,7 +412,7 @@ fn messages_take_the_reference_programs_cycles() {
             graph(&[(0, work, &[])])
         });
         let outcome = simulate(&machine, &Trace::new(graphs.collect(), Vec::new()), false).expect("an outcome");
-        let ends = [from, to].map(|rank| outcome.ranks[rank as usize].finish);
+        let ends = [from, to].map(|rank| outcome.ranks[rank as usize].finish.map(Time::whole_nanoseconds));
         assert_eq!(ends, ["send_done_cycle", "recv_done_cycle"].map(|key| Some(number(key))), "{row:?}");
     }
 }

@@ -7,6 +7,7 @@ use starsweep::system::machine::{
     Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, Place, QueueOrder, Recipe,
     RemoteMemory,
 };
+use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::units::{index, narrow};
 use starsweep::workload::trace::graph::Draft;
@@ -39,7 +40,7 @@ prop_compose! {
         chunks in 1_u64..6,
         active_chunks in 1_u32..4,
         queues in prop_oneof![2 => Just(1_u32), 1 => Just(2), 1 => Just(4)],
-        endpoint_delay in prop_oneof![Just(10_u64), Just(7), Just(100)],
+        endpoint_delay in prop_oneof![Just(10.0), Just(7.0), Just(100.0)],
         dimension_order in prop_oneof![4 => Just(DimensionOrder::Ascending), 1 => Just(DimensionOrder::RoundRobin)],
         is_roofline in any::<bool>(),
     ) -> Machine {
@@ -54,12 +55,13 @@ prop_compose! {
             queues,
             endpoint_delay,
             memory_bandwidth: 50e9,
-            pace: if is_roofline { Pace::Roofline { peak: 1e12 } } else { Pace::Recorded },
+            pace: if is_roofline { Pace::Roofline { peak: 1e12, memory: 50e9 } } else { Pace::Recorded },
             remote: Some(RemoteMemory { place: Place::PerNpu, latency: 100.0, bandwidth: 10.0 }),
             bus: None,
             rendezvous: false,
             dimension_order,
             queue_order: QueueOrder::Fifo,
+        rules: Rules::ASTRA_SIM,
         }
     }
 }

@@ -126,6 +126,8 @@ pub struct Scene<'a> {
     pub npu: u32,
     /// The times.
     pub bus: Bus,
+    /// Ticks of a nanosecond.
+    pub tick: u64,
 }
 
 impl Ports {
@@ -173,7 +175,7 @@ impl Ports {
         let now = scene.clock.now();
         let per_byte = if matches!(port, Port::Npu | Port::Adapter) { per_byte } else { MEMORY_PER_BYTE };
         let own = &mut self.sides[port as usize];
-        let since = now - own.last;
+        let since = (now - own.last) / scene.tick;
         let start = if own.before == State::Sending && overhead + since <= gap { gap - since } else { overhead };
         let Some(carried) = own.sends.pop_front() else { return };
         own.state = State::Sending;
@@ -184,8 +186,8 @@ impl Ports {
         other.state = State::Receiving;
         other.sent = 0;
         let arrives = whole(real(start) + bytes + real(latency) + real(overhead));
-        scene.clock.local(scene.npu, arrives, Local::BusReceived { port: port.partner() });
-        scene.clock.local(scene.npu, whole(real(start) + bytes), Local::BusSent { port });
+        scene.clock.local(scene.npu, arrives * scene.tick, Local::BusReceived { port: port.partner() });
+        scene.clock.local(scene.npu, whole(real(start) + bytes) * scene.tick, Local::BusSent { port });
     }
 
     /// A port has sent.
@@ -270,7 +272,7 @@ impl Ports {
         if let Some(first) = own.processed.front().filter(|_| !own.is_processing) {
             let delay = first.bytes / 100 * scene.bus.processing + PROCESSING_START;
             own.is_processing = true;
-            scene.clock.local(scene.npu, delay, Local::BusProcessed { port });
+            scene.clock.local(scene.npu, delay * scene.tick, Local::BusProcessed { port });
         }
     }
 

@@ -12,11 +12,12 @@ use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
-use crate::system::machine::{Machine, QueueOrder, Recipe, reduction};
+use crate::system::machine::{Machine, QueueOrder, Recipe};
+use crate::system::rules::Quirk;
 use crate::units::narrow;
 
 /// Nanoseconds of an endpoint in a group of some of the ranks, whatever the machine says.
-const GROUP_DELAY: u64 = 10;
+const GROUP_DELAY: f64 = 10.0;
 /// Tags of a group begin at its number times this.
 const GROUP_TAGS: u64 = 1_000_000;
 
@@ -323,11 +324,13 @@ impl Simulation<'_> {
     /// A message takes its endpoint delay or its trip over the bus, and a reduction where one is due.
     fn bundle(&mut self, chunk: u32, bytes: u64, reduces: bool, is_group: bool, trip: Trip) {
         let npu = self.chunks.all[chunk as usize].npu;
-        let delay = if is_group { GROUP_DELAY } else { self.machine.endpoint_delay };
-        let reduction = reduces.then(|| reduction(bytes, self.machine.memory_bandwidth));
+        let machine = self.machine;
+        let is_fixed = is_group && machine.rules.has(Quirk::GroupDelay);
+        let delay = machine.ticks(if is_fixed { GROUP_DELAY } else { machine.endpoint_delay });
+        let reduction = reduces.then(|| machine.reduction(bytes));
         match self.machine.bus.filter(|_| !is_group) {
             Some(bus) => {
-                let mut scene = Scene { clock: &mut self.clock, npu, bus };
+                let mut scene = Scene { clock: &mut self.clock, npu, bus, tick: self.machine.whole_ticks(1) };
                 self.npus[npu as usize].ports.prepare(&mut scene, bytes, chunk, reduction, trip);
             }
             None => self.clock.local(npu, delay, Local::Prepared { chunk, reduction }),
@@ -337,7 +340,7 @@ impl Simulation<'_> {
     /// Something has happened at a port of an NPU's memory bus.
     pub(super) fn bus(&mut self, npu: u32, happened: Local) {
         let Some(bus) = self.machine.bus else { return };
-        let mut scene = Scene { clock: &mut self.clock, npu, bus };
+        let mut scene = Scene { clock: &mut self.clock, npu, bus, tick: self.machine.whole_ticks(1) };
         let ports = &mut self.npus[npu as usize].ports;
         let (port, prepared) = match happened {
             Local::BusReceived { port } => (port, ports.received(&mut scene, port)),
@@ -351,11 +354,11 @@ impl Simulation<'_> {
                 None => self.prepared(chunk),
             }
             if is_stored {
-                let mut scene = Scene { clock: &mut self.clock, npu, bus };
+                let mut scene = Scene { clock: &mut self.clock, npu, bus, tick: self.machine.whole_ticks(1) };
                 self.npus[npu as usize].ports.go_on(&mut scene, Port::Npu);
             }
         }
-        let mut scene = Scene { clock: &mut self.clock, npu, bus };
+        let mut scene = Scene { clock: &mut self.clock, npu, bus, tick: self.machine.whole_ticks(1) };
         self.npus[npu as usize].ports.go_on(&mut scene, port);
     }
 

@@ -163,9 +163,9 @@ impl Simulation<'_> {
     fn outcome(self, asymmetry: Option<&'static str>) -> Outcome {
         let simulated = self.npus.len();
         let class = |(npu, run): (usize, &Run<'_>)| Rank {
-            finish: run.finish,
-            computed: run.computed,
-            busy: run.busy.map(|busy| busy.total),
+            finish: run.finish.map(|ticks| self.machine.time(ticks)),
+            computed: self.machine.time(run.computed),
+            busy: run.busy.map(|busy| self.machine.time(busy.total)),
             sent: self.wire.sent(npu).to_vec(),
         };
         let classes: Vec<Rank> = self.runs.iter().take(simulated).enumerate().map(class).collect();

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::system::machine::Contradiction;
+use crate::units::Time;
 use crate::workload::trace::{Node, Stranger, Work};
 
 /// What came of a simulation.
@@ -22,29 +23,29 @@ pub struct Outcome {
     pub spans: Vec<Span>,
 }
 
-/// What came of one rank, in nanoseconds.
+/// What came of one rank.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rank {
     /// When it was done; none if it waits for ever.
-    pub finish: Option<u64>,
+    pub finish: Option<Time>,
     /// Its NPU's computations, added up.
-    pub computed: u64,
+    pub computed: Time,
     /// Time in which at least one operation of each activity went on, in the order of [`Activity::ALL`].
-    pub busy: [u64; Activity::ALL.len()],
+    pub busy: [Time; Activity::ALL.len()],
     /// Bytes that it sent in each dimension.
     pub sent: Vec<u64>,
 }
 
 impl Rank {
-    /// Time in which an activity went on, nanoseconds.
+    /// Time in which an activity went on.
     #[must_use]
-    pub const fn busy(&self, activity: Activity) -> u64 {
+    pub const fn busy(&self, activity: Activity) -> Time {
         self.busy[activity as usize]
     }
 
     /// Its end less its computations, as the reference counts exposed communication; none if it waits for ever [ASTRA2].
     #[must_use]
-    pub fn exposed(&self) -> Option<u64> {
+    pub fn exposed(&self) -> Option<Time> {
         Some(self.finish?.saturating_sub(self.computed))
     }
 }
@@ -85,10 +86,10 @@ pub struct Span {
     pub rank: u32,
     /// Its place in the rank's graph.
     pub operation: u32,
-    /// When it started, nanoseconds.
-    pub start: u64,
+    /// When it started.
+    pub start: Time,
     /// When it ended.
-    pub end: u64,
+    pub end: Time,
 }
 
 /// An operation that waits for ever.

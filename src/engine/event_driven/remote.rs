@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::clock::Local;
 use super::{Refused, Simulation};
-use crate::system::machine::{Place, RemoteMemory};
-use crate::units::{narrow, real, whole};
+use crate::system::machine::{Machine, Place, RemoteMemory};
+use crate::units::{narrow, real};
 
 /// A memory that serves one request after the other.
 #[derive(Debug, Default)]
@@ -31,13 +31,13 @@ const fn server_of(place: Place, npu: u32) -> usize {
     }
 }
 
-/// Nanoseconds of a request.
+/// Ticks of a request.
 ///
 /// ```text
 /// t(S) = floor(latency) + floor(S / bandwidth)      10,005 B at 10 B/ns and 100 ns: 1,100 ns
 /// ```
-fn service(memory: RemoteMemory, bytes: u64) -> u64 {
-    whole(memory.latency).saturating_add(whole((real(bytes) / memory.bandwidth).floor()))
+fn service(machine: &Machine, memory: RemoteMemory, bytes: u64) -> u64 {
+    machine.ticks(memory.latency).saturating_add(machine.ticks(real(bytes) / memory.bandwidth))
 }
 
 impl Simulation<'_> {
@@ -63,7 +63,7 @@ impl Simulation<'_> {
     }
 
     fn serve(&mut self, memory: RemoteMemory, request: Request) {
-        self.clock.local(request.npu, service(memory, request.bytes), Local::Served);
+        self.clock.local(request.npu, service(self.machine, memory, request.bytes), Local::Served);
     }
 
     /// The request that an NPU's memory serves is over: what follows it comes first, then the next request.

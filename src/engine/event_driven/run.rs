@@ -9,7 +9,7 @@ use super::outcome::{Activity, Span, Stuck, Wait};
 use super::wire::{Address, Then};
 use super::{Simulation, TAGS};
 use crate::system::machine::Pace;
-use crate::units::{real, whole};
+use crate::units::real;
 use crate::workload::trace::{Graph, Node, Work};
 
 /// A graph under way.
@@ -202,7 +202,7 @@ impl Simulation<'_> {
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
         let is_own = state.of.is_some();
         match node.work {
-            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, recorded(node)),
+            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, self.recorded(node)),
             Work::Compute { .. } => {
                 let time = self.computation(node);
                 if !node.on_host {
@@ -210,7 +210,7 @@ impl Simulation<'_> {
                 }
                 self.last(run, operation, time);
             }
-            Work::Broadcast { .. } => self.last(run, operation, recorded(node)),
+            Work::Broadcast { .. } => self.last(run, operation, self.recorded(node)),
             Work::Nothing => self.last(run, operation, 0),
             Work::Load { bytes } | Work::Store { bytes } => self.remote(npu, (run, operation), bytes),
             Work::Collective { collective, bytes, group, dimensions } => {
@@ -245,27 +245,33 @@ impl Simulation<'_> {
         self.clock.local(npu, time, Local::Done { run: crate::units::narrow(run as u64), operation });
     }
 
-    /// How long a computation takes, nanoseconds.
+    /// How long a computation takes.
     ///
     /// ```text
-    /// T = floor(F / min(B * F / S, P) * 1e9)      1e9 operations on 1e6 B at 1,600 GB/s and 100 TFLOP/s: 10,000 ns
+    /// T = F / min(B * F / S, P) * 1e9      1e9 operations on 1e6 B at 1,600 GB/s and 100 TFLOP/s: 10,000 ns
     /// ```
     ///
     /// F operations, S bytes, B the memory's bandwidth, P the peak [ASTRA2].
     fn computation(&self, node: &Node) -> u64 {
         match (self.machine.pace, node.work) {
-            (Pace::Roofline { peak }, Work::Compute { operations: Some(operations), bytes: Some(bytes) })
+            (Pace::Roofline { peak, memory }, Work::Compute { operations: Some(operations), bytes: Some(bytes) })
                 if !node.on_host =>
             {
                 if operations == 0 {
-                    return 0;
+                    // The reference divides nothing by nothing here.
+                    return self.machine.ticks(real(bytes) / memory * 1e9);
                 }
                 let operations = real(operations);
-                let rate = (self.machine.memory_bandwidth * (operations / real(bytes))).min(peak);
-                whole((operations / rate * 1e9).floor())
+                let rate = (memory * (operations / real(bytes))).min(peak);
+                self.machine.ticks(operations / rate * 1e9)
             }
-            _ => recorded(node),
+            _ => self.recorded(node),
         }
+    }
+
+    /// How long an operation was recorded to take; a nanosecond if it was not.
+    fn recorded(&self, node: &Node) -> u64 {
+        self.machine.whole_ticks(node.recorded.max(1))
     }
 
     /// The rank that a graph means by a number: a member of the group of its collective, if it is one.
@@ -290,7 +296,8 @@ impl Simulation<'_> {
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];
         if let (Some(spans), None) = (&mut self.spans, state.of) {
-            spans.push(Span { rank, operation, start: state.starts[operation as usize], end: now });
+            let [start, end] = [state.starts[operation as usize], now].map(|ticks| self.machine.time(ticks));
+            spans.push(Span { rank, operation, start, end });
         }
         self.issue(run);
         self.look_for_end(run);
@@ -306,9 +313,4 @@ impl Simulation<'_> {
             }
         }
     }
-}
-
-/// How long an operation was recorded to take, nanoseconds; one if it was not.
-fn recorded(node: &Node) -> u64 {
-    node.recorded.max(1)
 }
