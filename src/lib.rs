@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod column;
 pub mod engine;
+pub mod input;
 mod registry;
 pub mod results;
 pub mod run;

@@ -3,12 +3,12 @@
 use super::args::ListArgs;
 use super::exit::Exit;
 use super::render;
+use crate::input::diagnostic::suggest;
+use crate::input::tree::Value;
 use crate::results::MetricPart;
 use crate::run::layout::metric_column;
-use crate::sweep::diagnostic::suggest;
 use crate::sweep::key::KEYS;
 use crate::sweep::preset;
-use crate::sweep::tree::Value;
 use crate::system::collective::Algorithm;
 use crate::system::topology::Topology;
 use crate::workload::strategy::Strategy;

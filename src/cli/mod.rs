@@ -19,8 +19,9 @@ use clap::Parser;
 pub use args::{Args, Command};
 pub use exit::Exit;
 
+use crate::input::{Diagnostic, Place, Severity, Source, tree::MAX_BYTES};
 use crate::run::vocabulary;
-use crate::sweep::{Diagnostic, Place, Severity, Source, Sweep, resolve, tree::MAX_BYTES};
+use crate::sweep::{Sweep, resolve};
 use crate::units::narrow;
 
 /// Reads the arguments and does what they say.

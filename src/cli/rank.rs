@@ -7,10 +7,10 @@ use super::args::RankArgs;
 use super::exit::{Exit, WrongFlag};
 use super::render;
 use crate::column::Direction;
+use crate::input::diagnostic::suggest;
 use crate::results::folder::{Folder, RowPlace};
 use crate::results::summary::{Ask, Summary, numbers};
 use crate::run::vocabulary;
-use crate::sweep::diagnostic::suggest;
 use crate::sweep::resolve;
 use crate::units::index;
 

@@ -6,8 +6,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::exit::WrongFlag;
+use crate::input::{Diagnostic, Place, Severity, Source};
 use crate::run::preview::Estimate;
-use crate::sweep::{Diagnostic, Place, Severity, Source};
 use crate::units::{Unit, human, whole};
 
 /// Prints remarks on a sweep file with the lines they are about.

@@ -2,11 +2,11 @@
 
 use super::Space;
 use super::axis::{self, Axis};
-use super::diagnostic::Diagnostic;
 use super::inputs::Inputs;
 use super::key::{self, DIMS_FROM, Id};
 use super::leaf::with_unit;
 use super::resolve::Resolver;
+use crate::input::diagnostic::Diagnostic;
 use crate::units::{Unit, real, whole};
 
 /// How many combinations of sizes are looked at for the possible numbers of NPUs.

@@ -1,7 +1,7 @@
 //! One axis: alternatives, each of which sets values and may hold axes of its own.
 
-use super::diagnostic::Place;
 use super::key::Slot;
+use crate::input::diagnostic::Place;
 
 /// A value that an alternative gives to a slot.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,14 +4,14 @@ use itertools::Itertools;
 
 use super::Space;
 use super::axis::{Alternative, Axis, Setting};
-use super::diagnostic::Diagnostic;
 use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIERS_FROM,
 };
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
-use super::tree::{Entry, Node, Value};
 use super::walk::surely_sets;
+use crate::input::diagnostic::Diagnostic;
+use crate::input::tree::{Entry, Node, Value};
 use crate::system::MAX_DIMS;
 use crate::units::{human, index, narrow, plain, whole};
 

@@ -4,7 +4,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::key::{DIM_KEYS, KEYS, TIER_KEYS};
-use super::tree::{Entry, Node, Value};
+use crate::input::tree::{Entry, Node, Value};
 use crate::units::Unit;
 
 /// Names in an order in which each comes behind those that it uses, and the circles among them.

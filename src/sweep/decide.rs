@@ -2,11 +2,11 @@
 
 use itertools::Itertools;
 
-use super::diagnostic::{Diagnostic, quoted, suggest};
 use super::expression::{Kind, Scope};
 use super::scope::{Direction, Names};
 use super::subject::{Shown, Subject};
-use super::tree::{Entry, Node, Value};
+use crate::input::diagnostic::{Diagnostic, quoted, suggest};
+use crate::input::tree::{Entry, Node, Value};
 
 /// What is compared, what is tuned, what is best.
 #[derive(Debug, Clone, PartialEq, Default)]

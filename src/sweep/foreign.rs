@@ -1,9 +1,9 @@
 //! Answers to a key or a mapping that is not understood: what may stand there, and a network of lists as our lines.
 
-use super::diagnostic::quoted;
 use super::key::{DIM_KEYS, KEYS, Key, TIER_KEYS};
-use super::tree::Value;
 use super::walk::{Line, is_tier};
+use crate::input::diagnostic::quoted;
+use crate::input::tree::Value;
 
 /// The lines that a network of lists should be.
 pub(super) fn one_line_each(lines: &[Line]) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::preset;
-use super::tree::{Entry, Node, Value};
+use crate::input::tree::{Entry, Node, Value};
 
 /// The file as YAML, with the used presets among its definitions.
 #[must_use]

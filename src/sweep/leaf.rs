@@ -1,9 +1,9 @@
 //! One value of a key: a scalar with its unit, a word, a range.
 
-use super::diagnostic::{Diagnostic, Place, nearest, suggest};
 use super::inputs::REST;
 use super::key::{Default, FOREIGN, Id, Key, Kind, LATER, LATER_VALUES};
-use super::tree::{Node, Value};
+use crate::input::diagnostic::{Diagnostic, Place, nearest, suggest};
+use crate::input::tree::{Node, Value};
 use crate::units::{Quantity, QuantityError, Unit, human, parse_unit, plain, unit_words};
 
 /// The largest count that may be written: a thousand million.
@@ -164,7 +164,7 @@ fn choice(key: &Key, node: &Node, words: &[&str]) -> Result<f64, Diagnostic> {
     if let Some((.., what)) = LATER_VALUES.iter().find(|later| later.0 == name && later.1 == text) {
         return Err(Diagnostic::error(format!("`{name}: {text}` is not understood yet: {what}"))
             .at(node.place)
-            .help(format!("this version takes {}", super::diagnostic::quoted(words))));
+            .help(format!("this version takes {}", crate::input::diagnostic::quoted(words))));
     }
     let foreign = FOREIGN.iter().find(|foreign| foreign.0 == text).map(|foreign| foreign.1.to_owned());
     let help = foreign.or_else(|| suggest(&text, words.iter().copied()));

@@ -6,7 +6,6 @@ mod caution;
 mod circle;
 pub mod column;
 pub mod decide;
-pub mod diagnostic;
 pub mod document;
 pub mod expression;
 mod foreign;
@@ -25,17 +24,17 @@ pub mod scope;
 mod shape;
 pub mod space;
 pub mod subject;
-pub mod tree;
 pub mod walk;
 
 pub use column::{Column, Dtype, InputColumn};
 pub use decide::Decide;
-pub use diagnostic::{Diagnostic, Place, Severity, Source};
 pub use inputs::{Inputs, Removal};
 pub use resolve::resolve;
 pub use rule::Rule;
 pub use scope::{Direction, MetricWord, Vocabulary};
 pub use space::{Cursor, Remover, Space};
+
+use crate::input::Diagnostic;
 
 /// A sweep, resolved: every name known, every value in base units, every mistake reported.
 #[derive(Debug, Clone)]

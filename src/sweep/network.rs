@@ -1,11 +1,11 @@
 //! The lines of a network: a dimension each, innermost first; what holds in all of them; what a row of a zip sets there.
 
-use super::diagnostic::Diagnostic;
 use super::foreign::one_line_each;
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, DIM_NAMES_FROM, Slot};
-use super::tree::{Node, Value};
 use super::walk::{Frame, Line, Walker, base_and_over, leaf_slot};
+use crate::input::diagnostic::Diagnostic;
+use crate::input::tree::{Node, Value};
 use crate::system::MAX_DIMS;
 use crate::units::narrow;
 

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::diagnostic::Source;
-use super::tree::{Entry, Node, Value, parse};
+use crate::input::diagnostic::Source;
+use crate::input::tree::{Entry, Node, Value, parse};
 
 /// The sections that have presets, with their files. A new preset is an entry of a file.
 const FILES: &[(&str, &str)] = &[

@@ -1,11 +1,11 @@
 //! What must be written: keys of the model, of each line of the network, of each tier, of the machine.
 
 use super::axis::Axis;
-use super::diagnostic::{Diagnostic, Place};
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, dim_slot};
 use super::resolve::Resolver;
 use super::walk::{Frame, Line};
+use crate::input::diagnostic::{Diagnostic, Place};
 use crate::system::MAX_DIMS;
 
 impl Resolver<'_> {

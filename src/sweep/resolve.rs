@@ -4,14 +4,14 @@ use itertools::Itertools as _;
 
 use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
-use super::diagnostic::{Diagnostic, Place, Source, suggest};
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
 use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
-use super::tree::{Entry, Node, Value, parse};
 use super::walk::{Frame, Line, Walker, merge};
 use super::{Space, Sweep, caution, circle, freeze, identity, rule};
+use crate::input::diagnostic::{Diagnostic, Place, Source, suggest};
+use crate::input::tree::{Entry, Node, Value, parse};
 use crate::system::MAX_DIMS;
 use crate::units::{index, narrow, plain, whole};
 

@@ -2,12 +2,12 @@
 
 use super::circle;
 use super::column::{Column, Dtype, with_suffix};
-use super::diagnostic::{Diagnostic, Place};
 use super::expression::{self, Expression, Kind, Scope as _};
 use super::resolve::Resolver;
 use super::scope::{Names, is_after};
-use super::tree::Entry;
 use super::walk::Line;
+use crate::input::diagnostic::{Diagnostic, Place};
+use crate::input::tree::Entry;
 use crate::units::{Unit, narrow};
 
 /// A named expression.

@@ -1,11 +1,11 @@
 //! A model that cannot exist, seen before anything runs where no axis decides its shape.
 
-use super::diagnostic::{Diagnostic, Place, Source};
 use super::inputs::Inputs;
 use super::key::{Id, KEYS};
 use super::point;
 use super::resolve::Resolver;
 use super::walk::{Frame, Line};
+use crate::input::diagnostic::{Diagnostic, Place, Source};
 use crate::units::{narrow, plain};
 
 impl Resolver<'_> {

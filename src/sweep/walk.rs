@@ -1,12 +1,12 @@
 //! From the tree to axes and settings: sections, names, alternatives, lines of a network, tiers of a memory.
 
 use super::axis::{Alternative, Axis, Setting};
-use super::diagnostic::{Diagnostic, Place, suggest};
 use super::foreign::{known_keys, readable, section_help};
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
 use super::preset;
-use super::tree::{Entry, Node, Value};
+use crate::input::diagnostic::{Diagnostic, Place, suggest};
+use crate::input::tree::{Entry, Node, Value};
 use crate::system::memory::MAX_TIERS;
 use crate::units::narrow;
 
@@ -408,7 +408,7 @@ impl Walker {
         let known = known_keys(path);
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         // A key that is misspelt is not missing.
-        let meant = super::diagnostic::nearest(name, known.iter().copied());
+        let meant = crate::input::diagnostic::nearest(name, known.iter().copied());
         let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
         match meant.map(below).map(|below| (leaf_slot(&below, self), below)) {
             Some((Some((slot, _)), _)) => self.written.push(slot),
