@@ -28,7 +28,7 @@ fn diagnostic_text(diagnostic: &Diagnostic, file: &str, text: &str, overrides: &
     let mut group: Group<'_> = match diagnostic.place {
         Some(place) => {
             let (path, source) = match place.source {
-                Source::File => (file.to_owned(), text),
+                Source::File | Source::Input(_) => (file.to_owned(), text),
                 Source::Override(k) => {
                     argument = overrides.get(usize::from(k)).cloned().unwrap_or_default();
                     (format!("-s argument {}", k + 1), argument.as_str())

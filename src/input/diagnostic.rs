@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong in a sweep file, where, and what to write instead. All are gathered before anything runs.
+//! Diagnostics: what is wrong in a file, where, and what to write instead. All are gathered before anything runs.
 
 /// Which text a place is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -8,6 +8,8 @@ pub enum Source {
     File,
     /// The n-th `-s key=value` of the command line.
     Override(u16),
+    /// The n-th of several files that are read together.
+    Input(u16),
     /// A preset of ours; an error there is our mistake.
     Preset,
 }
@@ -34,7 +36,7 @@ pub enum Severity {
     Caution,
 }
 
-/// One remark on a sweep file. Messages are lower case, without a full stop, the value in backticks.
+/// One remark on a file. Messages are lower case, without a full stop, the value in backticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Whether it stops the run.

@@ -1,4 +1,4 @@
-//! The sweep file as a tree: every value with its place, read by `serde-saphyr`, no meaning yet.
+//! A file as a tree: every value with its place, read by `serde-saphyr`, no meaning yet.
 
 use std::fmt;
 
@@ -296,5 +296,23 @@ impl<'de> Visitor<'de> for ValueVisitor {
             map.push(Entry { key: name, place, node });
         }
         Ok(Value::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_read_with_its_places() {
+        let text = "{\n\t\"a\":1,\"b\" : [true,2.5e1, \"x\\u00e9\\/\"],\r\n \"c\":{\"d\":null},\"1\":[0,1,-2]\n}\n";
+        let node = parse(text, Source::Input(3)).expect("a tree");
+        let at = |node: &Node| (node.place.line, node.place.column, node.place.length);
+        let b = &node.get("b").expect("a key").node;
+        let Value::List(items) = &b.value else { panic!("{b:?}") };
+        assert_eq!(items.iter().map(at).collect::<Vec<_>>(), [(2, 15, 4), (2, 20, 5), (2, 27, 11)]);
+        assert_eq!(items[2].value, Value::Text("x\u{e9}/".to_owned()));
+        assert_eq!(at(&node.get("1").expect("a key").node), (3, 21, 1));
+        assert_eq!(b.place.source, Source::Input(3));
     }
 }
