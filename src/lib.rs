@@ -1,5 +1,6 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
+pub mod astra_sim;
 pub mod cli;
 pub mod column;
 pub mod engine;

@@ -50,6 +50,12 @@ pub fn from_signed(value: i64) -> f64 {
     value as f64
 }
 
+/// A number as it is when 32 bits hold it: the nearest of those that they can.
+#[must_use]
+pub fn single(value: f64) -> f64 {
+    f64::from(value as f32)
+}
+
 /// A count as `u32`; what does not fit becomes `u32::MAX`.
 #[inline]
 #[must_use]

@@ -15,10 +15,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("system", &["units", "registry"]),
     ("workload", &["units", "registry", "system"]),
     ("engine", &["units", "registry", "system", "workload"]),
+    ("astra_sim", &["units", "input", "system", "workload"]),
     ("sweep", &["units", "column", "input", "system", "workload"]),
     ("results", &["units", "registry", "column", "system", "workload", "engine"]),
-    ("run", &["units", "column", "input", "system", "workload", "engine", "sweep", "results"]),
-    ("cli", &["units", "column", "input", "system", "workload", "engine", "sweep", "results", "run"]),
+    ("run", &["units", "column", "input", "system", "workload", "engine", "astra_sim", "sweep", "results"]),
+    ("cli", &["units", "column", "input", "system", "workload", "engine", "astra_sim", "sweep", "results", "run"]),
 ];
 
 /// Words that must not stand in a folder's sources.
@@ -27,6 +28,7 @@ const MUST_NOT_HOLD: &[(&str, &[&str])] = &[
     ("workload", &["std::fs", "std::thread", "Instant", "println!", "\nstatic ", "powf", ".ln()", ".exp()"]),
     ("engine", &["std::fs", "std::thread", "Instant", "println!", "\nstatic ", "HashMap", "powf", ".ln()", ".exp()"]),
     ("input", &["std::fs", "println!", "std::thread", "Instant"]),
+    ("astra_sim", &["println!", "std::thread", "Instant"]),
     ("sweep", &["println!", "std::thread", "Instant"]),
     ("results", &["println!", "std::thread"]),
     ("run", &["println!"]),

@@ -1,0 +1,273 @@
+//! The trace of all ranks: a file each, plain or compressed, found by the prefix of their names; equal files are one graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::chakra::{self, Oddities, Scope};
+use super::groups;
+use crate::input::{Diagnostic, Remarks};
+use crate::system::machine::Own;
+use crate::units::{index, narrow};
+use crate::workload::trace::{Graph, Group, Trace, Work};
+
+/// The largest trace of one rank that is read, bytes.
+const MAX_BYTES: u64 = 2 << 30;
+/// What a file compressed by `gzip` begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Of how many files mistakes are told.
+const MANY: usize = 8;
+
+/// The path of a rank's trace.
+#[must_use]
+pub fn path(prefix: &Path, rank: u32) -> PathBuf {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push(format!(".{rank}.et"));
+    path.into()
+}
+
+/// The file of a rank's trace: the plain one, or that with the ending of a compressed one.
+fn find(prefix: &Path, rank: u32) -> Option<PathBuf> {
+    let plain = path(prefix, rank);
+    let mut packed = plain.as_os_str().to_owned();
+    packed.push(".gz");
+    [plain, packed.into()].into_iter().find(|path| path.is_file())
+}
+
+/// The bytes of a trace, unpacked if they are compressed.
+fn unpack(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut unpacked = Vec::new();
+    let mut reader = flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(MAX_BYTES + 1);
+    reader.read_to_end(&mut unpacked).map_err(|error| format!("the compressed file is broken: {error}"))?;
+    if unpacked.len() as u64 > MAX_BYTES {
+        return Err(format!("it has more than {MAX_BYTES} bytes, unpacked"));
+    }
+    Ok(unpacked)
+}
+
+/// Graphs as they are read, file by file; equal files are read once.
+struct Graphs<'a> {
+    scope: Scope<'a>,
+    graphs: Vec<Graph>,
+    claims: Vec<Option<(u32, u64)>>,
+    /// The graph of a file, by a hash of its bytes; none if it is wrong.
+    known: BTreeMap<u128, Option<u32>>,
+    oddities: Oddities,
+    /// Files with mistakes.
+    wrong: usize,
+}
+
+impl<'a> Graphs<'a> {
+    const fn new(scope: Scope<'a>) -> Self {
+        Self {
+            scope,
+            graphs: Vec::new(),
+            claims: Vec::new(),
+            known: BTreeMap::new(),
+            oddities: Oddities::new(),
+            wrong: 0,
+        }
+    }
+
+    /// The place of the graph in a file.
+    fn read(&mut self, path: &Path, remarks: &mut Remarks) -> Option<u32> {
+        let bytes = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.len() > MAX_BYTES => Err(format!("it has more than {MAX_BYTES} bytes")),
+            _ => std::fs::read(path).map_err(|error| format!("it cannot be read: {error}")),
+        };
+        let hash = bytes.as_ref().ok().map(|bytes| xxh3_128(bytes));
+        if let Some(&known) = hash.and_then(|hash| self.known.get(&hash)) {
+            return known;
+        }
+        let read = bytes.and_then(unpack).map_err(|why| vec![why]).and_then(|bytes| chakra::read(&bytes, self.scope));
+        let place = match read {
+            Ok(read) => {
+                for (oddity, (count, first)) in read.oddities {
+                    let first = format!("{first} of `{}`", path.display());
+                    self.oddities.entry(oddity).or_insert_with(|| (0, first)).0 += count;
+                }
+                self.graphs.push(read.graph);
+                self.claims.push(read.claim);
+                Some(narrow(self.graphs.len() as u64 - 1))
+            }
+            Err(mistakes) => {
+                self.wrong(path, mistakes, remarks);
+                None
+            }
+        };
+        if let Some(hash) = hash {
+            self.known.insert(hash, place);
+        }
+        place
+    }
+
+    /// Tells the mistakes of a file, unless too many have some.
+    fn wrong(&mut self, path: &Path, mistakes: Vec<String>, remarks: &mut Remarks) {
+        self.wrong += 1;
+        if self.wrong <= MANY {
+            for mistake in mistakes {
+                remarks.say(Diagnostic::error(format!("`{}`: {mistake}", path.display())));
+            }
+        } else if self.wrong == MANY + 1 {
+            remarks.say(Diagnostic::error("traces of other ranks have mistakes too"));
+        }
+    }
+
+    /// Tells what is odd.
+    fn report(&self, remarks: &mut Remarks) {
+        for (oddity, (count, first)) in &self.oddities {
+            let (what, consequence) = oddity.texts();
+            let times = if *count == 1 { String::new() } else { format!("{count} of them, the first is ") };
+            remarks.say(Diagnostic::caution(format!("{what} ({times}{first})")).help(consequence));
+        }
+    }
+}
+
+/// What the trace of a machine is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    /// The path of every rank's trace, without the rank and what follows it.
+    pub workload: &'a Path,
+    /// The file of groups.
+    pub groups: Option<&'a Path>,
+    /// Which collectives are traces of their own.
+    pub own: &'a Own,
+    /// The prefixes of those, by their places.
+    pub own_prefixes: &'a [PathBuf],
+    /// How many ranks there are.
+    pub ranks: u32,
+}
+
+/// Reads the trace of all ranks; none if something is wrong, which is remarked.
+pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
+    let before = remarks.errors();
+    let groups = parts.groups.map_or_else(|| Some(Vec::new()), |path| groups::read(path, parts.ranks, remarks));
+    // Without its groups a trace's collectives would all be wrong.
+    let groups = groups?;
+    let places = chakra::places(&groups);
+    let mut graphs = Graphs::new(Scope { groups: &places, ranks: parts.ranks });
+    let files: Vec<Option<PathBuf>> = (0..parts.ranks).map(|rank| find(parts.workload, rank)).collect();
+    report_missing(&parts, &files, remarks);
+    let mut of_rank = Vec::with_capacity(files.len());
+    for (rank, file) in (0..).zip(&files) {
+        let Some(file) = file else { continue };
+        let Some(place) = graphs.read(file, remarks) else { continue };
+        let mistakes = strangers(rank, &graphs.graphs[place as usize], graphs.claims[place as usize], &groups);
+        if !mistakes.is_empty() {
+            graphs.wrong(file, mistakes, remarks);
+        }
+        of_rank.push(place);
+    }
+    graphs.report(remarks);
+    let mut trace = Trace { graphs: graphs.graphs, of_rank, groups, own: Vec::new() };
+    if remarks.errors() == before {
+        trace.own = own(&parts, &trace, remarks);
+    }
+    (remarks.errors() == before).then_some(trace)
+}
+
+/// Says which ranks have no trace, and which traces no rank.
+fn report_missing(parts: &Parts<'_>, files: &[Option<PathBuf>], remarks: &mut Remarks) {
+    let missing: Vec<u32> = (0..).zip(files).filter(|file| file.1.is_none()).map(|file| file.0).collect();
+    if let Some(&first) = missing.first() {
+        let others = missing.len() - 1;
+        let others = if others == 0 { String::new() } else { format!(", and those of {others} other ranks") };
+        let message = format!("`{}` is not there{others}", path(parts.workload, first).display());
+        let help = format!(
+            "the network has {} NPUs, and each has a trace: `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`",
+            parts.ranks
+        );
+        remarks.say(Diagnostic::error(message).help(help));
+    } else if let Some(more) = find(parts.workload, parts.ranks) {
+        let message = format!("`{}` is not read: the network has {} NPUs", more.display(), parts.ranks);
+        remarks.say(Diagnostic::caution(message).help("the trace has more ranks than the network"));
+    }
+}
+
+/// What a rank's graph names and the rank may not.
+fn strangers(rank: u32, graph: &Graph, claim: Option<(u32, u64)>, groups: &[Group]) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    if let Some((other, by)) = claim
+        && other != rank
+    {
+        mistakes
+            .push(format!("operation {by} says that this is the trace of rank {other}, and it is that of rank {rank}"));
+    }
+    let mut seen = BTreeSet::new();
+    for node in graph.nodes() {
+        match node.work {
+            Work::Collective { group: Some(group), .. } | Work::Broadcast { group: Some(group), .. } => {
+                let group_of = &groups[group as usize];
+                if seen.insert(group) && !group_of.ranks.contains(&rank) {
+                    let (id, operation) = (group_of.id, node.id);
+                    mistakes
+                        .push(format!("operation {operation} takes part in group {id}, and rank {rank} is not in it"));
+                }
+            }
+            Work::Send { to: other, .. } | Work::Receive { from: other, .. } if other == rank => {
+                mistakes.push(format!("operation {} is a message of rank {rank} to itself", node.id));
+            }
+            _ => {}
+        }
+        if mistakes.len() == MANY {
+            break;
+        }
+    }
+    mistakes
+}
+
+/// Reads the graphs of collectives that are traces of their own, as many members as the largest group that uses them has.
+fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph>> {
+    let mut members = vec![BTreeSet::new(); parts.own_prefixes.len()];
+    for node in trace.graphs.iter().flat_map(|graph| graph.nodes()) {
+        let Work::Collective { collective, group, .. } = node.work else { continue };
+        let own = parts.own.of_operation.get(&node.id).copied().or(parts.own.of_collective[collective as usize]);
+        if let Some(sizes) = own.and_then(|own| members.get_mut(own as usize)) {
+            sizes.insert(group.map_or(parts.ranks, |group| narrow(trace.groups[group as usize].ranks.len() as u64)));
+        }
+    }
+    let no_groups = BTreeMap::new();
+    let mut own = Vec::with_capacity(members.len());
+    for (prefix, sizes) in parts.own_prefixes.iter().zip(members) {
+        let most = sizes.last().copied().unwrap_or(0);
+        let mut graphs = Graphs::new(Scope { groups: &no_groups, ranks: most });
+        let mut of_member = Vec::new();
+        for member in 0..most {
+            let Some(file) = find(prefix, member) else {
+                let message = format!("`{}` is not there", path(prefix, member).display());
+                let help = format!("a collective of {most} ranks that has a trace of its own needs {most} files");
+                remarks.say(Diagnostic::error(message).help(help));
+                break;
+            };
+            let Some(place) = graphs.read(&file, remarks) else { continue };
+            let mistakes = beyond(&graphs.graphs[place as usize], member, &sizes);
+            if !mistakes.is_empty() {
+                graphs.wrong(&file, mistakes, remarks);
+            }
+            of_member.push(graphs.graphs[place as usize].clone());
+        }
+        own.push(of_member);
+    }
+    own
+}
+
+/// What the graph of a member does that a collective's own trace may not.
+fn beyond(graph: &Graph, member: u32, sizes: &BTreeSet<u32>) -> Vec<String> {
+    let smallest = sizes.iter().copied().find(|&size| size > member).unwrap_or(0);
+    let mistake = |node: &crate::workload::trace::Node| match node.work {
+        Work::Send { to: other, .. } | Work::Receive { from: other, .. } if other == member => {
+            Some(format!("operation {} is a message of member {member} to itself", node.id))
+        }
+        Work::Send { to: other, .. } | Work::Receive { from: other, .. } if other >= smallest => {
+            Some(format!("operation {} names member {other} of a group of {smallest}", node.id))
+        }
+        Work::Send { .. } | Work::Receive { .. } | Work::Compute { .. } | Work::Nothing => None,
+        _ => Some(format!("operation {} is neither a message nor a computation", node.id)),
+    };
+    graph.nodes().iter().filter_map(mistake).take(index(MANY as u64)).collect()
+}
