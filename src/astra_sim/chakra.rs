@@ -298,7 +298,9 @@ impl Reader<'_> {
                 self.odd(Oddity::Broadcast, raw.id);
                 Ok(Work::Broadcast { bytes, group })
             }
-            None => Err(format!("is a {name}, and all-reduce, all-gather, reduce-scatter, all-to-all are simulated")),
+            None => Err(format!(
+                "is a {name}, which is not simulated; all-reduce, all-gather, reduce-scatter and all-to-all are"
+            )),
         }
     }
 

@@ -31,9 +31,9 @@ const TYPES: [(&str, Type); 4] = [
     ("MEMORY_POOL", Type::Pool),
 ];
 
-/// Reads the memory of a machine with so many NPUs, if that is known; none if something is wrong, which is remarked.
-#[expect(clippy::option_option, reason = "a file that is wrong, and a machine without such a memory, are two things")]
-pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<Option<RemoteMemory>> {
+/// Reads the memory of a machine with so many NPUs, if that is known; none if there is none, or something is wrong, which is
+/// remarked.
+pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<RemoteMemory> {
     let node = open(path, "the memory file", Form::Json, remarks)?;
     let mut fields = Fields::new(&node, "the memory file", remarks);
     fields.unknown(&[TYPE, LATENCY, BANDWIDTH, NODES, NPUS]);
@@ -47,7 +47,7 @@ pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<Opt
     let latency = whole_number(LATENCY, &mut fields);
     let bandwidth = whole_number(BANDWIDTH, &mut fields);
     let place = match fields.word(TYPE, &TYPES)? {
-        Type::Nowhere => return Some(None),
+        Type::Nowhere => return None,
         Type::PerNpu => Place::PerNpu,
         Type::Pool => Place::Pool,
         Type::PerNode => {
@@ -73,11 +73,8 @@ pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<Opt
         let message = format!("`{BANDWIDTH}` is 0 or missing: a transfer takes no time beyond its latency");
         fields.missing(false, message, "gigabytes a second, a whole number");
     }
-    Some(Some(RemoteMemory {
-        place,
-        latency: latency?,
-        bandwidth: if bandwidth == 0.0 { f64::INFINITY } else { bandwidth },
-    }))
+    let bandwidth = if bandwidth == 0.0 { f64::INFINITY } else { bandwidth };
+    Some(RemoteMemory { place, latency: latency?, bandwidth })
 }
 
 /// A number without what stands behind its point, 0 if there is none.

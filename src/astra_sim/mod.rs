@@ -88,8 +88,8 @@ pub struct Parts {
 struct Pieces {
     dimensions: Option<Vec<Dimension>>,
     system: Option<(Machine, Vec<PathBuf>)>,
-    /// None if the file is wrong; none within if there is no such memory.
-    remote: Option<Option<RemoteMemory>>,
+    /// Also none if the file says that there is no such memory.
+    remote: Option<RemoteMemory>,
 }
 
 impl Pieces {
@@ -109,13 +109,13 @@ impl Pieces {
         }
         let system = system::read(&files.system, count, options, remarks);
         let npus = dimensions.as_deref().map(ranks);
-        let remote = files.memory.as_ref().map_or(Some(None), |path| memory::read(path, npus, remarks));
+        let remote = files.memory.as_ref().and_then(|path| memory::read(path, npus, remarks));
         Self { dimensions, system, remote }
     }
 
     fn join(self) -> Option<Parts> {
         let (machine, own) = self.system?;
-        let machine = Machine { dimensions: self.dimensions?, remote: self.remote?, ..machine };
+        let machine = Machine { dimensions: self.dimensions?, remote: self.remote, ..machine };
         Some(Parts { machine, own })
     }
 }
@@ -171,49 +171,52 @@ pub fn fit(machine: &Machine, trace: &Trace, remarks: &mut Remarks) {
     if let Err(contradiction) = machine.check() {
         remarks.say(Diagnostic::error(contradiction.to_string()));
     }
-    let mut lacking: [Option<u64>; Collective::ALL.len()] = Default::default();
-    let (mut unknown, mut moves) = (None, None);
-    for node in trace.graphs.iter().flat_map(|graph| graph.nodes()) {
-        match node.work {
-            Work::Collective { collective, .. } => {
-                let k = collective as usize;
-                let has = !machine.algorithms[k].is_empty()
-                    || machine.own.of_collective[k].is_some()
-                    || machine.own.of_operation.contains_key(&node.id);
-                if !has {
-                    lacking[k].get_or_insert(node.id);
-                }
-            }
-            Work::Compute { operations, bytes } if !node.on_host && matches!(machine.pace, Pace::Roofline { .. }) => {
-                if operations.is_none() || bytes.is_none() {
-                    unknown.get_or_insert(node.id);
-                }
-            }
-            Work::Load { .. } | Work::Store { .. } if machine.remote.is_none() => {
-                moves.get_or_insert(node.id);
-            }
-            _ => {}
-        }
-    }
     if machine.pace == Pace::Replayed {
         return;
     }
-    for (k, operation) in lacking.into_iter().enumerate() {
+    let mut lacking: [Option<String>; Collective::ALL.len()] = Default::default();
+    let (mut unknown, mut moves) = (None, None);
+    for (place, graph) in (0..).zip(&trace.graphs) {
+        let rank = || trace.of_rank.iter().position(|&of| of == place).unwrap_or(0);
+        for node in graph.nodes() {
+            let name = || format!("operation {} of rank {}", node.id, rank());
+            match node.work {
+                Work::Collective { collective, .. } => {
+                    let k = collective as usize;
+                    let has = !machine.algorithms[k].is_empty()
+                        || machine.own.of_collective[k].is_some()
+                        || machine.own.of_operation.contains_key(&node.id);
+                    if !has {
+                        lacking[k].get_or_insert_with(name);
+                    }
+                }
+                Work::Compute { operations, bytes }
+                    if !node.on_host
+                        && matches!(machine.pace, Pace::Roofline { .. })
+                        && (operations.is_none() || bytes.is_none()) =>
+                {
+                    unknown.get_or_insert_with(name);
+                }
+                Work::Load { .. } | Work::Store { .. } if machine.remote.is_none() => {
+                    moves.get_or_insert_with(name);
+                }
+                _ => {}
+            }
+        }
+    }
+    for (name, operation) in system::COLLECTIVES.iter().zip(lacking) {
         if let Some(operation) = operation {
-            let name = system::COLLECTIVES[k];
-            let message = format!("operation {operation} is of {name}, for which the system file has no algorithm");
+            let message = format!("{operation} needs an algorithm for {name}, and the system file has none");
             remarks.say(Diagnostic::error(message).help(format!("write `\"{name}-implementation\": [\"ring\"]`")));
         }
     }
     if let Some(operation) = unknown {
-        let message = format!("operation {operation} lacks `num_ops` or `tensor_size`, and the roofline needs both");
+        let message = format!("{operation} lacks `num_ops` or `tensor_size`, and the roofline needs both");
         remarks.say(Diagnostic::error(message).help("write `\"roofline-enabled\": 0`, and recorded durations count"));
     }
     if let Some(operation) = moves {
-        let message = format!("operation {operation} uses a memory beyond the NPU's own, and the machine has none");
-        remarks.say(
-            Diagnostic::error(message)
-                .help("name a memory file, with a `memory-type` other than `NO_MEMORY_EXPANSION`"),
-        );
+        let message = format!("{operation} uses a memory beyond the NPU's own, and the machine has none");
+        let help = "name a memory file, with a `memory-type` other than `NO_MEMORY_EXPANSION`";
+        remarks.say(Diagnostic::error(message).help(help));
     }
 }

@@ -99,7 +99,9 @@ fn number(
             None
         }
         None => {
-            fields.wrong_kind(key, node, wanted);
+            let written = node.scalar().map(|text| format!(" `{text}`")).unwrap_or_default();
+            let message = format!("`{key}` is {}{written}, not a number", node.kind());
+            fields.error(node.place, message, format!("write {wanted}"));
             None
         }
     }

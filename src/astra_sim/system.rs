@@ -248,7 +248,7 @@ fn per_operation(path: &Path, remarks: &mut Remarks) -> Option<BTreeMap<u64, Str
                 found.insert(id, prefix.to_owned());
             }
             Err(_) => {
-                fields.error(entry.place, format!("`{}` is no number of an operation", entry.key), "`12: prefix`")
+                fields.error(entry.place, format!("`{}` is no number of an operation", entry.key), "`12: prefix`");
             }
         }
     }

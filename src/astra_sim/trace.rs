@@ -51,7 +51,7 @@ fn unpack(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 /// Graphs as they are read, file by file; equal files are read once.
-struct Graphs<'a> {
+struct Shelf<'a> {
     scope: Scope<'a>,
     graphs: Vec<Graph>,
     claims: Vec<Option<(u32, u64)>>,
@@ -62,7 +62,7 @@ struct Graphs<'a> {
     wrong: usize,
 }
 
-impl<'a> Graphs<'a> {
+impl<'a> Shelf<'a> {
     const fn new(scope: Scope<'a>) -> Self {
         Self {
             scope,
@@ -150,21 +150,21 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     // Without its groups a trace's collectives would all be wrong.
     let groups = groups?;
     let places = chakra::places(&groups);
-    let mut graphs = Graphs::new(Scope { groups: &places, ranks: parts.ranks });
+    let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks });
     let files: Vec<Option<PathBuf>> = (0..parts.ranks).map(|rank| find(parts.workload, rank)).collect();
     report_missing(&parts, &files, remarks);
     let mut of_rank = Vec::with_capacity(files.len());
     for (rank, file) in (0..).zip(&files) {
         let Some(file) = file else { continue };
-        let Some(place) = graphs.read(file, remarks) else { continue };
-        let mistakes = strangers(rank, &graphs.graphs[place as usize], graphs.claims[place as usize], &groups);
+        let Some(place) = shelf.read(file, remarks) else { continue };
+        let mistakes = strangers(rank, &shelf.graphs[place as usize], shelf.claims[place as usize], &groups);
         if !mistakes.is_empty() {
-            graphs.wrong(file, mistakes, remarks);
+            shelf.wrong(file, mistakes, remarks);
         }
         of_rank.push(place);
     }
-    graphs.report(remarks);
-    let mut trace = Trace { graphs: graphs.graphs, of_rank, groups, own: Vec::new() };
+    shelf.report(remarks);
+    let mut trace = Trace { graphs: shelf.graphs, of_rank, groups, own: Vec::new() };
     if remarks.errors() == before {
         trace.own = own(&parts, &trace, remarks);
     }
@@ -224,7 +224,7 @@ fn strangers(rank: u32, graph: &Graph, claim: Option<(u32, u64)>, groups: &[Grou
 /// Reads the graphs of collectives that are traces of their own, as many members as the largest group that uses them has.
 fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph>> {
     let mut members = vec![BTreeSet::new(); parts.own_prefixes.len()];
-    for node in trace.graphs.iter().flat_map(|graph| graph.nodes()) {
+    for node in trace.graphs.iter().flat_map(Graph::nodes) {
         let Work::Collective { collective, group, .. } = node.work else { continue };
         let own = parts.own.of_operation.get(&node.id).copied().or(parts.own.of_collective[collective as usize]);
         if let Some(sizes) = own.and_then(|own| members.get_mut(own as usize)) {
@@ -235,7 +235,7 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
     let mut own = Vec::with_capacity(members.len());
     for (prefix, sizes) in parts.own_prefixes.iter().zip(members) {
         let most = sizes.last().copied().unwrap_or(0);
-        let mut graphs = Graphs::new(Scope { groups: &no_groups, ranks: most });
+        let mut shelf = Shelf::new(Scope { groups: &no_groups, ranks: most });
         let mut of_member = Vec::new();
         for member in 0..most {
             let Some(file) = find(prefix, member) else {
@@ -244,12 +244,12 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
                 remarks.say(Diagnostic::error(message).help(help));
                 break;
             };
-            let Some(place) = graphs.read(&file, remarks) else { continue };
-            let mistakes = beyond(&graphs.graphs[place as usize], member, &sizes);
+            let Some(place) = shelf.read(&file, remarks) else { continue };
+            let mistakes = beyond(&shelf.graphs[place as usize], member, &sizes);
             if !mistakes.is_empty() {
-                graphs.wrong(&file, mistakes, remarks);
+                shelf.wrong(&file, mistakes, remarks);
             }
-            of_member.push(graphs.graphs[place as usize].clone());
+            of_member.push(shelf.graphs[place as usize].clone());
         }
         own.push(of_member);
     }
