@@ -394,25 +394,88 @@ fn messages_take_the_reference_programs_cycles() {
     let rows: Vec<Row> = rows("point_to_point").into_iter().filter(|row| row["exit_code"] == "0").collect();
     assert_eq!(rows.len(), 1_709);
     for row in rows {
-        let number = |key: &str| row[key].parse::<u64>().unwrap_or_else(|_| panic!("{key} is {}", row[key]));
-        let machine = Machine {
-            dimensions: dimensions(&row),
-            congestion: congestion(&row),
-            rendezvous: row["rendezvous"] == "1",
-            ..simple(&[(Topology::Ring, 2, 1.0)], Recipe::Ring)
-        };
-        let [from, to] = ["src", "dst"].map(|key| row[key].parse::<u32>().expect("a rank"));
-        let bytes = number("size_bytes");
-        let graphs = (0..machine.npus()).map(|rank| {
-            let work = match rank {
-                _ if rank == from => Work::Send { to, bytes, tag: 1 },
-                _ if rank == to => Work::Receive { from, bytes, tag: 1 },
-                _ => Work::Compute { operations: None, bytes: None },
-            };
-            graph(&[(0, work, &[])])
-        });
-        let outcome = simulate(&machine, &Trace::new(graphs.collect(), Vec::new()), false).expect("an outcome");
-        let ends = [from, to].map(|rank| outcome.ranks[rank as usize].finish.map(Time::whole_nanoseconds));
-        assert_eq!(ends, ["send_done_cycle", "recv_done_cycle"].map(|key| Some(number(key))), "{row:?}");
+        let ends = pair(&row, &pair_machine(&row));
+        let expected = ["send_done_cycle", "recv_done_cycle"].map(|key| row[key].parse::<u64>().expect("a cycle"));
+        assert_eq!(ends, expected, "{row:?}");
     }
+}
+
+#[test]
+fn messages_on_which_the_reference_aborts_arrive() {
+    // It makes the link of a ring of two twice, and knows no event before the first nanosecond.
+    let rows: Vec<Row> = rows("point_to_point").into_iter().filter(|row| row["exit_code"] != "0").collect();
+    assert_eq!(rows.len(), 125);
+    for row in rows {
+        let machine = pair_machine(&row);
+        let ends = pair(&row, &machine);
+        let dimension = &machine.dimensions[0];
+        if dimension.size == 2 {
+            assert_eq!(ends, pair(&row, &linked(&machine)), "{row:?}");
+        } else {
+            let [from, to] = ["src", "dst"].map(|key| row[key].parse::<u32>().expect("a rank"));
+            let hops = f64::from(dimension.hops(from, to));
+            assert_eq!(ends, [starsweep::units::whole(hops * dimension.latency.floor()); 2], "{row:?}");
+        }
+    }
+}
+
+/// The machine of a pair.
+fn pair_machine(row: &Row) -> Machine {
+    Machine {
+        dimensions: dimensions(row),
+        congestion: congestion(row),
+        rendezvous: row["rendezvous"] == "1",
+        ..simple(&[(Topology::Ring, 2, 1.0)], Recipe::Ring)
+    }
+}
+
+/// When the sender and the receiver of a pair are done.
+fn pair(row: &Row, machine: &Machine) -> [u64; 2] {
+    let number = |key: &str| row[key].parse::<u64>().unwrap_or_else(|_| panic!("{key} is {}", row[key]));
+    let [from, to] = ["src", "dst"].map(|key| row[key].parse::<u32>().expect("a rank"));
+    let bytes = number("size_bytes");
+    let graphs = (0..machine.npus()).map(|rank| {
+        let work = match rank {
+            _ if rank == from => Work::Send { to, bytes, tag: 1 },
+            _ if rank == to => Work::Receive { from, bytes, tag: 1 },
+            _ => Work::Compute { operations: None, bytes: None },
+        };
+        graph(&[(0, work, &[])])
+    });
+    let outcome = simulate(machine, &Trace::new(graphs.collect(), Vec::new()), false).expect("an outcome");
+    [from, to].map(|rank| outcome.ranks[rank as usize].finish.expect("an end").whole_nanoseconds())
+}
+
+/// The same machine with a direct link in place of a ring of two.
+fn linked(machine: &Machine) -> Machine {
+    let mut machine = machine.clone();
+    for dimension in &mut machine.dimensions {
+        if dimension.size == 2 && dimension.block == Topology::Ring {
+            dimension.block = Topology::FullyConnected;
+        }
+    }
+    machine
+}
+
+#[test]
+fn collectives_on_which_the_reference_fails_end() {
+    // It makes the link of a ring of two twice, sends messages of no bytes, never ends on an all-gather of fewer bytes than chunks,
+    // writes to what it has freed, and cuts sizes to 32 bits: all of these have an answer.
+    let rows = rows("collectives_failures");
+    let ends: Vec<(&Row, Vec<u64>)> = rows
+        .par_iter()
+        .map(|row| (row, finish(&machine(row), collective(row), row["size_bytes"].parse().expect("bytes"))))
+        .collect();
+    for (row, ends) in &ends {
+        let machine = machine(row);
+        assert!(ends.iter().all(|&end| end > 0), "{row:?}");
+        if machine.congestion == Congestion::Aware && machine.dimensions[0].size == 2 {
+            let linked = finish(&linked(&machine), collective(row), row["size_bytes"].parse().expect("bytes"));
+            assert_eq!(*ends, linked, "{row:?}");
+        }
+    }
+    // This one ends under a checker of memory.
+    let (_, ends) = ends.iter().find(|(row, _)| row["id"] == "5209").expect("a row");
+    assert_eq!(ends.iter().max(), Some(&723_299));
+    assert_eq!(rows.len(), 43);
 }
