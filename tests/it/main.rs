@@ -6,6 +6,7 @@ mod compare;
 mod diagnostics;
 mod docs;
 mod golden;
+mod golden_files;
 mod laws;
 mod papers;
 mod resume;
