@@ -79,6 +79,12 @@ pub enum DimensionOrder {
 }
 
 impl DimensionOrder {
+    /// Whether chunks may be of other sizes than they were cut in.
+    #[must_use]
+    pub const fn is_flexible(self) -> bool {
+        matches!(self, Self::ThemisFlex)
+    }
+
     /// Whether chunks go by load.
     #[must_use]
     pub const fn is_by_load(self) -> bool {
@@ -293,6 +299,26 @@ impl Machine {
             (from, to) = (from / dimension.size, to / dimension.size);
         }
         Way { dimension: 0, hops: 0 }
+    }
+
+    /// The ways of a message through every dimension in which its ends differ, innermost first.
+    pub fn ways(&self, from: u32, to: u32) -> impl Iterator<Item = Way> {
+        let mut below = 1;
+        self.dimensions.iter().zip(0..).filter_map(move |(dimension, k)| {
+            let [a, b] = [from, to].map(|rank| rank / below % dimension.size);
+            below *= dimension.size;
+            (a != b).then(|| Way { dimension: k, hops: dimension.hops(a, b) })
+        })
+    }
+
+    /// Ticks of a message between two NPUs over an idle network.
+    #[must_use]
+    pub fn delay(&self, from: u32, to: u32, bytes: u64) -> u64 {
+        if self.rules.has(Quirk::LowestDimension) {
+            self.message(self.way(from, to), bytes)
+        } else {
+            self.ways(from, to).map(|way| self.message(way, bytes)).sum()
+        }
     }
 
     /// A delay as ticks of the clock: whole nanoseconds, rounded down, or picoseconds, rounded.

@@ -7,7 +7,7 @@ use starsweep::system::machine::{
     Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, Place, QueueOrder, Recipe,
     RemoteMemory,
 };
-use starsweep::system::rules::Rules;
+use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
 use starsweep::units::{index, narrow};
 use starsweep::workload::trace::graph::Draft;
@@ -33,6 +33,13 @@ fn dimension() -> impl Strategy<Value = (Dimension, Recipe)> {
     })
 }
 
+/// Ours, the reference's, or the reference's with some of its quirks mended.
+fn rules() -> impl Strategy<Value = Rules> {
+    let some = prop::sample::subsequence(Quirk::ALL.to_vec(), 0..=Quirk::ALL.len());
+    let some = some.prop_map(|quirks| quirks.into_iter().fold(Rules::OURS, Rules::with));
+    prop_oneof![2 => Just(Rules::OURS), 2 => Just(Rules::ASTRA_SIM), 2 => some]
+}
+
 prop_compose! {
     fn machine()(
         dimensions in prop::collection::vec(dimension(), 1..4),
@@ -43,6 +50,7 @@ prop_compose! {
         endpoint_delay in prop_oneof![Just(10.0), Just(7.0), Just(100.0)],
         dimension_order in prop_oneof![4 => Just(DimensionOrder::Ascending), 1 => Just(DimensionOrder::RoundRobin)],
         is_roofline in any::<bool>(),
+        rules in rules(),
     ) -> Machine {
         Machine {
             algorithms: std::array::from_fn(|_| dimensions.iter().map(|it| Entry { recipe: it.1, whole: false }).collect()),
@@ -61,7 +69,7 @@ prop_compose! {
             rendezvous: false,
             dimension_order,
             queue_order: QueueOrder::Fifo,
-        rules: Rules::ASTRA_SIM,
+        rules,
         }
     }
 }
@@ -164,7 +172,7 @@ fn by(path: Path, machine: &Machine, trace: &Trace) -> Outcome {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn one_rank_of_a_class_takes_the_time_of_all(

@@ -6,13 +6,13 @@ use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::{Event, Local};
 use super::order::{self, Queued};
 use super::phase::{Members, Phase};
-use super::run::{Of, Run};
+use super::run::{self, Run};
 use super::token::{Token, outcome};
 use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
-use crate::system::machine::{Machine, QueueOrder, Recipe};
+use crate::system::machine::{Machine, QueueOrder, Recipe, Way};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
 
@@ -43,45 +43,60 @@ pub struct Npu {
 
 /// What a chunk is doing.
 #[derive(Debug)]
-enum Machinery {
+pub enum Machinery {
     Waiting,
     Token,
     Tree(Tree),
     /// A graph of its own, under way.
     Own,
+    /// A time that is known.
+    Held,
+    /// Step by step: the step, how often it has been done, and how many messages it waits for.
+    Steps {
+        leg: u32,
+        times: u32,
+        awaited: u32,
+    },
+}
+
+/// What a chunk is a chunk of.
+#[derive(Debug, Clone, Copy)]
+pub enum Of {
+    Collective(u32),
+    Message { address: Address, way: Way, then: Then },
 }
 
 /// One chunk of one rank.
 #[derive(Debug)]
-struct Chunk {
-    npu: u32,
-    tag: u64,
-    collective: u32,
-    phases: Vec<Phase>,
+pub struct Chunk {
+    pub npu: u32,
+    pub tag: u64,
+    pub of: Of,
+    pub phases: Vec<Phase>,
     /// The phase that it is in or waits for.
-    at: usize,
-    is_queued: bool,
-    machinery: Machinery,
+    pub at: usize,
+    pub is_queued: bool,
+    pub machinery: Machinery,
     /// Used again from phase to phase.
     token: Token,
 }
 
 /// A collective under way on one rank.
 #[derive(Debug, Clone, Copy)]
-struct Open {
-    run: u32,
-    operation: u32,
-    chunks: u64,
-    done: u64,
+pub struct Open {
+    pub run: u32,
+    pub operation: u32,
+    pub chunks: u64,
+    pub done: u64,
 }
 
 /// All chunks under way.
 #[derive(Debug, Default)]
 pub struct Chunks {
-    all: Vec<Chunk>,
+    pub all: Vec<Chunk>,
     /// Chunks that are done, to be used again.
     free: Vec<u32>,
-    collectives: Vec<Open>,
+    pub collectives: Vec<Open>,
     free_collectives: Vec<u32>,
 }
 
@@ -106,7 +121,7 @@ impl Npu {
 
 impl Chunks {
     /// A chunk that is free, without phases.
-    fn chunk(&mut self) -> u32 {
+    pub fn chunk(&mut self) -> u32 {
         if let Some(k) = self.free.pop() {
             self.all[k as usize].phases.clear();
             return k;
@@ -114,7 +129,7 @@ impl Chunks {
         self.all.push(Chunk {
             npu: 0,
             tag: 0,
-            collective: 0,
+            of: Of::Collective(0),
             phases: Vec::new(),
             at: 0,
             is_queued: false,
@@ -125,7 +140,7 @@ impl Chunks {
     }
 
     /// A collective begins.
-    fn open(&mut self, collective: Open) -> u32 {
+    pub fn open(&mut self, collective: Open) -> u32 {
         if let Some(k) = self.free_collectives.pop() {
             self.collectives[k as usize] = collective;
             return k;
@@ -148,7 +163,7 @@ impl Simulation<'_> {
         let all = u64::from(machine.npus());
         let mut size = bytes;
         let mut chunk = bytes / machine.chunks;
-        if collective != Collective::AllGather && chunk < all {
+        if collective != Collective::AllGather && chunk < all && machine.rules.has(Quirk::SmallestChunk) {
             chunk = all;
             size = machine.chunks * all;
         }
@@ -162,6 +177,10 @@ impl Simulation<'_> {
             let chunk = self.chunks.chunk();
             self.chunks.all[chunk as usize].phases.push(phase);
             self.chunk(npu, open, group, chunk);
+            return;
+        }
+        if self.fabric.is_some() {
+            self.on_fabric(state, (collective, bytes, group, dimensions));
             return;
         }
         let logical = self.logical(npu, collective, group, dimensions);
@@ -179,6 +198,7 @@ impl Simulation<'_> {
         while size > 0 {
             chunks += 1;
             let (order, bytes) = self.order(npu, collective, &logical, size, chunk);
+            let bytes = if machine.rules.has(Quirk::FullLastChunk) { bytes } else { bytes.min(size) };
             size = size.saturating_sub(bytes);
             let chunk = self.chunks.chunk();
             let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
@@ -193,7 +213,8 @@ impl Simulation<'_> {
     }
 
     /// A chunk is made and queued.
-    fn chunk(&mut self, npu: u32, collective: u32, group: Option<u32>, k: u32) {
+    pub(super) fn chunk(&mut self, npu: u32, collective: u32, group: Option<u32>, k: u32) {
+        let counts = group.is_none() || self.machine.rules.has(Quirk::SharedCounter);
         let made = &mut self.npus[npu as usize];
         let tag = match group {
             Some(group) => {
@@ -204,9 +225,9 @@ impl Simulation<'_> {
             }
             None => made.made,
         };
-        made.made += 1;
+        made.made += u64::from(counts);
         let chunk = &mut self.chunks.all[k as usize];
-        (chunk.npu, chunk.tag, chunk.collective) = (npu, tag % TAGS + TAGS, collective);
+        (chunk.npu, chunk.tag, chunk.of) = (npu, tag % TAGS + TAGS, Of::Collective(collective));
         (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
         self.enter(k);
     }
@@ -223,12 +244,19 @@ impl Simulation<'_> {
         let next = chunk.phases.get(chunk.at).map(|phase| phase.queue);
         chunk.is_queued = next.is_some();
         if next.is_none() {
-            let open = &mut self.chunks.collectives[chunk.collective as usize];
-            open.done += 1;
-            if open.done == open.chunks {
-                let (run, operation) = (open.run, open.operation);
-                self.chunks.free_collectives.push(chunk.collective);
-                self.done(run as usize, operation);
+            match chunk.of {
+                Of::Collective(collective) => {
+                    let open = &mut self.chunks.collectives[collective as usize];
+                    open.done += 1;
+                    if open.done == open.chunks {
+                        let (run, operation) = (open.run, open.operation);
+                        self.chunks.free_collectives.push(collective);
+                        self.done(run as usize, operation);
+                    }
+                }
+                Of::Message { address, way, then } => {
+                    self.go_out(address, (way, Some(0)), then);
+                }
             }
             self.chunks.free.push(k);
         }
@@ -270,7 +298,7 @@ impl Simulation<'_> {
 
     /// Starts what a queue has room for.
     fn kick(&mut self, npu: usize, queue: usize) {
-        let most = self.machine.active_chunks.div_ceil(self.machine.queues);
+        let most = if self.fabric.is_some() { 1 } else { self.machine.active_chunks.div_ceil(self.machine.queues) };
         loop {
             let state = &mut self.npus[npu];
             let running = state.running[queue];
@@ -284,6 +312,18 @@ impl Simulation<'_> {
     fn begin(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
         let phase = chunk.phases[chunk.at];
+        if let Some(steps) = phase.steps {
+            if self.is_folded || matches!(chunk.of, Of::Message { .. }) {
+                chunk.machinery = Machinery::Held;
+                let npu = chunk.npu;
+                self.wire.add(npu, phase.dimension, steps.sent);
+                self.clock.local(npu, steps.total, Local::Held { chunk: k });
+            } else {
+                chunk.machinery = Machinery::Steps { leg: steps.first, times: 0, awaited: 0 };
+                self.step(k);
+            }
+            return;
+        }
         if let Some(own) = phase.own {
             let npu = chunk.npu;
             chunk.machinery = Machinery::Own;
@@ -292,20 +332,21 @@ impl Simulation<'_> {
                 return;
             };
             let group = if let Members::Group(group) = phase.members { Some(group) } else { None };
-            self.runs.push(Run::new(npu, graph, Some(Of { chunk: k, group }), false));
+            self.runs.push(Run::new(npu, graph, Some(run::Of { chunk: k, group }), false));
             let run = self.runs.len() - 1;
             self.issue(run);
             self.look_for_end(run);
             return;
         }
+        let misplaces = self.machine.rules.has(Quirk::MisplacedReductions);
         if phase.recipe == Recipe::DoubleBinaryTree {
-            chunk.machinery = Machinery::Tree(Tree::new(phase.me, phase.count, phase.root_is_last));
+            chunk.machinery = Machinery::Tree(Tree::new(phase.me, phase.count, phase.root_is_last, misplaces));
             self.tree(k, Happening::Begins);
             return;
         }
         let is_group = matches!(phase.members, Members::Group(_));
         let at = (phase.me, phase.count);
-        chunk.token.restart(phase.recipe, phase.collective, phase.bytes, at, phase.clockwise, is_group);
+        chunk.token.restart(phase.recipe, phase.collective, phase.bytes, at, phase.clockwise, (is_group, misplaces));
         let window = chunk.token.window();
         chunk.machinery = Machinery::Token;
         for _ in 0..window {
@@ -316,18 +357,18 @@ impl Simulation<'_> {
     /// The next message of a chunk is prepared.
     fn prepare(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
-        let (bytes, reduces, trip) = chunk.token.prepare();
+        let (bytes, reduced, trip) = chunk.token.prepare();
         let is_group = matches!(chunk.phases[chunk.at].members, Members::Group(_));
-        self.bundle(k, bytes, reduces, is_group, trip);
+        self.bundle(k, bytes, reduced, is_group, trip);
     }
 
     /// A message takes its endpoint delay or its trip over the bus, and a reduction where one is due.
-    fn bundle(&mut self, chunk: u32, bytes: u64, reduces: bool, is_group: bool, trip: Trip) {
+    fn bundle(&mut self, chunk: u32, bytes: u64, reduced: Option<u64>, is_group: bool, trip: Trip) {
         let npu = self.chunks.all[chunk as usize].npu;
         let machine = self.machine;
         let is_fixed = is_group && machine.rules.has(Quirk::GroupDelay);
         let delay = machine.ticks(if is_fixed { GROUP_DELAY } else { machine.endpoint_delay });
-        let reduction = reduces.then(|| machine.reduction(bytes));
+        let reduction = reduced.map(|bytes| machine.reduction(bytes));
         match self.machine.bus.filter(|_| !is_group) {
             Some(bus) => {
                 let mut scene = Scene { clock: &mut self.clock, npu, bus, tick: self.machine.whole_ticks(1) };
@@ -368,7 +409,7 @@ impl Simulation<'_> {
         let tries = match chunk.machinery {
             Machinery::Token => chunk.token.token(),
             Machinery::Tree(_) => return self.tree(k, Happening::Prepared),
-            Machinery::Waiting | Machinery::Own => return,
+            Machinery::Waiting | Machinery::Own | Machinery::Held | Machinery::Steps { .. } => return,
         };
         for _ in 0..tries {
             let Some(message) = self.chunks.all[k as usize].token.send() else { break };
@@ -389,7 +430,8 @@ impl Simulation<'_> {
                 self.prepare(k);
             }
             Machinery::Tree(_) => self.tree(k, Happening::Received),
-            Machinery::Waiting | Machinery::Own => {}
+            Machinery::Steps { .. } => self.step_received(k),
+            Machinery::Waiting | Machinery::Own | Machinery::Held => {}
         }
     }
 
@@ -402,7 +444,7 @@ impl Simulation<'_> {
         tree.next(happening, &mut |deed| deeds.push(deed));
         for deed in deeds {
             match deed {
-                Deed::Prepare { reduces, trip } => self.bundle(k, bytes, reduces, false, trip),
+                Deed::Prepare { reduces, trip } => self.bundle(k, bytes, reduces.then_some(bytes), false, trip),
                 Deed::Send(to) => self.exchange(k, Some(self.rank(k, to)), None, bytes),
                 Deed::Receive(from) => self.exchange(k, None, Some(self.rank(k, from)), bytes),
                 Deed::End => self.enter(k),
@@ -411,7 +453,7 @@ impl Simulation<'_> {
     }
 
     /// The rank at a position of a chunk's phase.
-    fn rank(&self, k: u32, position: u32) -> u32 {
+    pub(super) fn rank(&self, k: u32, position: u32) -> u32 {
         let chunk = &self.chunks.all[k as usize];
         match chunk.phases[chunk.at].members {
             Members::Every { first, stride } => first + position * stride,
@@ -423,10 +465,11 @@ impl Simulation<'_> {
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
         let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
         if let Some(to) = to {
-            let way = self.machine.way(self.rank_of(npu), to);
-            if self.is_folded {
-                self.wire.count(npu, way, bytes);
-                self.clock.after(self.machine.message(way, bytes), Event::Twin { chunk: k });
+            let way = self.way(self.rank_of(npu), to, bytes);
+            if let (true, (way, Some(delay))) = (self.is_folded, way) {
+                self.wire.twin();
+                self.wire.add(npu, way.dimension as usize, bytes);
+                self.clock.after(delay, Event::Twin { chunk: k });
                 return;
             }
             self.send(Address { tag, from: npu, to, bytes }, way, Then::Nothing);

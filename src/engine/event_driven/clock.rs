@@ -49,6 +49,21 @@ pub enum Local {
         /// The operation, by its place in the graph.
         operation: u32,
     },
+    /// A chunk has held its dimension for its time.
+    Held {
+        /// The chunk.
+        chunk: u32,
+    },
+    /// The endpoint of a chunk's step is ready.
+    Ready {
+        /// The chunk.
+        chunk: u32,
+    },
+    /// A chunk's step is over.
+    Stepped {
+        /// The chunk.
+        chunk: u32,
+    },
     /// The memory beyond the NPU's own has served its request.
     Served,
 }

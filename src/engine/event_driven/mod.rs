@@ -6,11 +6,13 @@
 mod bus;
 mod chunk;
 mod clock;
+mod fabric;
 mod order;
 pub mod outcome;
 mod phase;
 mod remote;
 mod run;
+mod steps;
 mod symmetry;
 mod token;
 mod tree;
@@ -18,6 +20,7 @@ mod wire;
 
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
+use fabric::Fabric;
 use order::Themis;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
@@ -25,7 +28,9 @@ use run::Run;
 use symmetry::Classes;
 use wire::{Address, Then, Waiting, Wire};
 
-use crate::system::machine::{Machine, Way};
+use crate::system::machine::{Congestion, Machine, Way};
+use crate::system::network::Spans;
+use crate::system::rules::Quirk;
 use crate::units::narrow;
 use crate::workload::trace::Trace;
 
@@ -43,6 +48,10 @@ struct Simulation<'a> {
     classes: Classes,
     /// Whether one member of a class stands for all.
     is_folded: bool,
+    /// Where bandwidth is shared, unless links share it themselves.
+    fabric: Option<Fabric>,
+    /// Where messages from stage to stage go, if that is given.
+    pipeline: Option<&'a Spans>,
     clock: Clock,
     wire: Wire,
     npus: Vec<Npu>,
@@ -51,6 +60,8 @@ struct Simulation<'a> {
     servers: Vec<Server>,
     /// The graph of each rank, and behind them those of collectives that are graphs.
     runs: Vec<Run<'a>>,
+    /// Whether something was over as it started.
+    releases: bool,
     /// Room for the operations that may start.
     candidates: Vec<u32>,
     spans: Option<Vec<outcome::Span>>,
@@ -118,6 +129,8 @@ pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome
         machine,
         trace,
         is_folded,
+        fabric: shares_bandwidth(machine).then(|| Fabric::new(machine, trace, None)),
+        pipeline: None,
         clock: Clock::new(narrow(simulated as u64)),
         wire: Wire::new(machine, simulated),
         npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
@@ -127,6 +140,7 @@ pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome
         runs: runs.map(|(&rank, npu)| Run::new(npu, trace.graph(rank), None, ask.keeps_spans)).collect(),
         classes,
         candidates: Vec::new(),
+        releases: false,
         spans: ask.keeps_spans.then(Vec::new),
         refused: None,
     };
@@ -149,7 +163,8 @@ impl Simulation<'_> {
                 self.happen(event);
             }
             // The reference stops here when what is over as it starts was the last to end: we look again.
-            let stalled: Vec<usize> = (0..self.npus.len()).filter(|&rank| self.runs[rank].stalls()).collect();
+            let stalled: Vec<usize> =
+                (0..self.npus.len()).filter(|&rank| self.runs[rank].stalls(self.machine.rules)).collect();
             if stalled.is_empty() || self.refused.is_some() {
                 break;
             }
@@ -178,6 +193,17 @@ impl Simulation<'_> {
             spans: self.spans.unwrap_or_default(),
             classes: self.classes.of_rank,
         }
+    }
+
+    /// The way of a message between ranks, and how long it takes unless links decide that.
+    fn way(&self, from: u32, to: u32, bytes: u64) -> (Way, Option<u64>) {
+        let is_known = self.machine.congestion == Congestion::Unaware;
+        (self.machine.way(from, to), is_known.then(|| self.machine.delay(from, to, bytes)))
+    }
+
+    /// The NPU on which a graph is under way.
+    fn npu_of(&self, run: u32) -> u32 {
+        self.runs[run as usize].npu
     }
 
     /// The rank of an NPU that is simulated.
@@ -213,6 +239,9 @@ impl Simulation<'_> {
                         Local::Prepared { chunk, reduction: None } | Local::Reduced { chunk } => self.prepared(chunk),
                         Local::Done { run, operation } => self.done(run as usize, operation),
                         Local::Served => self.served(npu),
+                        Local::Held { chunk } => self.enter(chunk),
+                        Local::Ready { chunk } => self.step_ready(chunk),
+                        Local::Stepped { chunk } => self.stepped(chunk),
                         happened @ (Local::BusSent { .. } | Local::BusReceived { .. } | Local::BusProcessed { .. }) => {
                             self.bus(npu, happened);
                         }
@@ -229,8 +258,8 @@ impl Simulation<'_> {
             Then::Done { run, operation } => self.done(run as usize, operation),
             Then::Send { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
-                let way = self.machine.way(address.from, address.to);
-                self.wire.send(self.machine, &mut self.clock, address, way, then);
+                let way = self.way(address.from, address.to, address.bytes);
+                self.go_out(address, way, then);
             }
             Then::Receive { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
@@ -240,14 +269,20 @@ impl Simulation<'_> {
     }
 
     /// Sends a message, after its receiver has asked for it if there is a rendezvous.
-    fn send(&mut self, address: Address, way: Way, then: Then) {
+    fn send(&mut self, address: Address, way: (Way, Option<u64>), then: Then) {
         if self.machine.rendezvous {
             let waiting = self.wait(address, then);
             let question = question(address);
             self.wire.receive(&mut self.clock, question, Then::Send { waiting });
         } else {
-            self.wire.send(self.machine, &mut self.clock, address, way, then);
+            self.go_out(address, way, then);
         }
+    }
+
+    /// A message goes out on its way.
+    fn go_out(&mut self, address: Address, (way, delay): (Way, Option<u64>), then: Then) {
+        self.wire.add(address.from, way.dimension as usize, address.bytes);
+        self.wire.send(self.machine, &mut self.clock, address, delay, then);
     }
 
     /// Posts a receive, asking the sender first if there is a rendezvous.
@@ -255,8 +290,8 @@ impl Simulation<'_> {
         if self.machine.rendezvous {
             let waiting = self.wait(address, then);
             let question = question(address);
-            let way = self.machine.way(question.from, question.to);
-            self.wire.send(self.machine, &mut self.clock, question, way, Then::Receive { waiting });
+            let way = self.way(question.from, question.to, question.bytes);
+            self.go_out(question, way, Then::Receive { waiting });
         } else {
             self.wire.receive(&mut self.clock, address, then);
         }
@@ -266,6 +301,11 @@ impl Simulation<'_> {
         self.wire.waiting.push(Waiting { address, then });
         narrow(self.wire.waiting.len() as u64 - 1)
     }
+}
+
+/// Whether an NPU's bandwidth in a dimension is shared by what it sends there at once.
+fn shares_bandwidth(machine: &Machine) -> bool {
+    machine.congestion == Congestion::Unaware && !machine.rules.has(Quirk::UnsharedBandwidth)
 }
 
 /// The question that a receiver sends before a message.

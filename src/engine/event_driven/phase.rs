@@ -3,16 +3,19 @@
 use arrayvec::ArrayVec;
 
 use super::chunk::Npu;
+use super::fabric::Steps;
 use super::order::{Ask, Order};
 use super::token::outcome;
 use super::{Refused, Simulation};
 use crate::system::collective::Collective;
 use crate::system::machine::{DimensionOrder, Entry, Hierarchy, Recipe};
+use crate::system::network::Span;
+use crate::system::rules::Quirk;
 use crate::units::narrow;
 
 /// Which of a dimension's queues a phase takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+pub enum Turn {
     Any,
     Inward,
     Back,
@@ -42,6 +45,10 @@ pub struct Phase {
     pub count: u32,
     pub me: u32,
     pub root_is_last: bool,
+    /// The place of the dimension.
+    pub dimension: usize,
+    /// What it does on the fabric, if it runs there.
+    pub steps: Option<Steps>,
     /// The place of a trace in the workload's list, where the collective is one.
     pub own: Option<u32>,
 }
@@ -49,12 +56,14 @@ pub struct Phase {
 /// A logical dimension of a collective.
 #[derive(Debug, Clone, Copy)]
 pub struct Logical {
-    entry: Entry,
-    dimension: usize,
-    members: Members,
-    count: u32,
-    me: u32,
+    pub entry: Entry,
+    pub dimension: usize,
+    pub members: Members,
+    pub count: u32,
+    pub me: u32,
     pub takes_part: bool,
+    /// The part of the dimension, where it is a regular one.
+    pub span: Option<Span>,
 }
 
 impl Npu {
@@ -95,7 +104,8 @@ impl Simulation<'_> {
         let recipe = Recipe::Ring;
         let own = Some(own);
         let (queue, bytes, clockwise, root_is_last) = (0, 0, true, false);
-        Phase { queue, recipe, collective, bytes, clockwise, members, count, me, root_is_last, own }
+        let (dimension, steps) = (0, None);
+        Phase { queue, recipe, collective, bytes, clockwise, members, count, me, root_is_last, dimension, steps, own }
     }
 
     /// The order in which the next chunk takes its dimensions, and its bytes.
@@ -136,10 +146,14 @@ impl Simulation<'_> {
         involved: u32,
     ) -> ArrayVec<Logical, MOST> {
         let machine = self.machine;
+        let slot = npu;
         let npu = self.rank_of(npu);
         let entries = &machine.algorithms[collective as usize];
         if let Some(group) = group {
             let ranks = &self.trace.groups[group as usize].ranks;
+            if !machine.rules.has(Quirk::FlatGroups) && machine.spans(ranks).is_some() {
+                return self.on_spans(slot, collective, Some(group), involved);
+            }
             if ranks.len() < machine.npus() as usize {
                 let only = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
                 let me = ranks.iter().position(|&rank| rank == npu).unwrap_or(0);
@@ -151,6 +165,7 @@ impl Simulation<'_> {
                     count: narrow(ranks.len() as u64),
                     me: narrow(me as u64),
                     takes_part: ranks.len() > 1,
+                    span: None,
                 });
                 return found;
             }
@@ -166,7 +181,8 @@ impl Simulation<'_> {
                 (dimension.size, npu - me * stride, me)
             };
             let members = Members::Every { first, stride: if entry.whole { 1 } else { stride } };
-            found.push(Logical { entry, dimension: k, members, count, me, takes_part: count > 1 && is_involved });
+            let takes_part = count > 1 && is_involved;
+            found.push(Logical { entry, dimension: k, members, count, me, takes_part, span: None });
             if entry.whole {
                 break;
             }
@@ -184,23 +200,7 @@ impl Simulation<'_> {
         (logical, order): (&[Logical], &[usize]),
         phases: &mut Vec<Phase>,
     ) -> Result<(), Refused> {
-        use Collective::{AllGather, AllReduce, ReduceScatter};
-        let taking: ArrayVec<&Logical, MOST> =
-            order.iter().take(logical.len()).map(|&k| &logical[k]).filter(|logical| logical.takes_part).collect();
-        let is_split = collective == AllReduce && self.machine.hierarchy == Hierarchy::ScatterGather;
-        let mut plan: ArrayVec<(Collective, &Logical, Turn), { 2 * MOST }> = ArrayVec::new();
-        match (collective, taking.split_last()) {
-            (AllReduce, _) if is_split && self.machine.dimension_order.is_by_load() => {
-                plan.extend(taking.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.extend(taking.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
-            }
-            (AllReduce, Some((last, inner))) if is_split => {
-                plan.extend(inner.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.push((AllReduce, last, Turn::Inward));
-                plan.extend(inner.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
-            }
-            _ => plan.extend(taking.iter().map(|&logical| (collective, logical, Turn::Any))),
-        }
+        let plan = self.plan(collective, logical, order);
         let mut bytes = bytes;
         for (part, logical, turn) in plan {
             let state = &mut self.npus[npu as usize];
@@ -210,6 +210,9 @@ impl Simulation<'_> {
             if recipe == Recipe::DoubleBinaryTree {
                 if !logical.count.is_power_of_two() {
                     return Err(Refused::NoPower { members: logical.count });
+                }
+                if part != Collective::AllReduce && !self.machine.rules.has(Quirk::TreesReduceAll) {
+                    return Err(Refused::Trace("a double binary tree does all-reduces alone"));
                 }
                 let trees = &mut state.trees[logical.dimension][collective as usize];
                 root_is_last = trees.is_multiple_of(2);
@@ -225,10 +228,86 @@ impl Simulation<'_> {
                 count: logical.count,
                 me: logical.me,
                 root_is_last,
+                dimension: logical.dimension,
+                steps: None,
                 own: None,
             });
             bytes = outcome(recipe, part, bytes, logical.count);
         }
         Ok(())
+    }
+
+    /// The logical dimensions of a collective whose members are a regular part of the network, innermost first.
+    pub(super) fn on_spans(
+        &self,
+        npu: u32,
+        collective: Collective,
+        group: Option<u32>,
+        involved: u32,
+    ) -> ArrayVec<Logical, MOST> {
+        let machine = self.machine;
+        let entries = &machine.algorithms[collective as usize];
+        let rank = self.rank_of(npu);
+        let known = self.fabric.as_ref().map(|fabric| fabric.spans(group).cloned());
+        let spans = match (known, group) {
+            (Some(spans), _) => spans,
+            (None, Some(group)) => machine.spans(&self.trace.groups[group as usize].ranks),
+            (None, None) => None,
+        };
+        let ranks = group.map_or(&[][..], |group| &self.trace.groups[group as usize].ranks);
+        let mut found = ArrayVec::new();
+        let Some(spans) = spans else {
+            // No regular part: one flat ring, in the queue of the innermost dimension.
+            let me = ranks.iter().position(|&other| other == rank).unwrap_or(0);
+            let entry = Entry { recipe: Recipe::Ring, whole: false };
+            let (members, count) = (Members::Group(group.unwrap_or(0)), narrow(ranks.len() as u64));
+            let (me, takes_part) = (narrow(me as u64), count > 1);
+            found.push(Logical { entry, dimension: 0, members, count, me, takes_part, span: None });
+            return found;
+        };
+        let mut stride = 1;
+        for (k, dimension) in machine.dimensions.iter().enumerate() {
+            let is_involved = group.is_some() || involved & (1 << k) != 0;
+            for span in spans.iter().filter(|span| span.dim == k && is_involved) {
+                let place = |rank: u32| rank / stride % dimension.size;
+                let first = ranks.iter().map(|&rank| place(rank)).min().unwrap_or(0);
+                let me = (place(rank).saturating_sub(first) / span.stride).min(span.members - 1);
+                let apart = stride * span.stride;
+                let members = Members::Every { first: rank.saturating_sub(me * apart), stride: apart };
+                let entry = entries.get(k).or(entries.last()).copied();
+                let entry = entry.unwrap_or(Entry { recipe: Recipe::Ring, whole: false });
+                let count = span.members;
+                found.push(Logical { entry, dimension: k, members, count, me, takes_part: true, span: Some(*span) });
+            }
+            stride *= dimension.size;
+        }
+        found
+    }
+
+    /// The parts of a chunk's way: what is done on which dimension, in order.
+    pub(super) fn plan<'l>(
+        &self,
+        collective: Collective,
+        logical: &'l [Logical],
+        order: &[usize],
+    ) -> ArrayVec<(Collective, &'l Logical, Turn), { 2 * MOST }> {
+        use Collective::{AllGather, AllReduce, ReduceScatter};
+        let taking: ArrayVec<&'l Logical, MOST> =
+            order.iter().take(logical.len()).map(|&k| &logical[k]).filter(|logical| logical.takes_part).collect();
+        let is_split = collective == AllReduce && self.machine.hierarchy == Hierarchy::ScatterGather;
+        let mut plan: ArrayVec<(Collective, &'l Logical, Turn), { 2 * MOST }> = ArrayVec::new();
+        match (collective, taking.split_last()) {
+            (AllReduce, _) if is_split && self.machine.dimension_order.is_by_load() => {
+                plan.extend(taking.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
+                plan.extend(taking.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
+            }
+            (AllReduce, Some((last, inner))) if is_split => {
+                plan.extend(inner.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
+                plan.push((AllReduce, last, Turn::Inward));
+                plan.extend(inner.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
+            }
+            _ => plan.extend(taking.iter().map(|&logical| (collective, logical, Turn::Any))),
+        }
+        plan
     }
 }

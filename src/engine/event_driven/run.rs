@@ -9,6 +9,7 @@ use super::outcome::{Activity, Span, Stuck, Wait};
 use super::wire::{Address, Then};
 use super::{Simulation, TAGS};
 use crate::system::machine::Pace;
+use crate::system::rules::{Quirk, Rules};
 use crate::units::real;
 use crate::workload::trace::{Graph, Node, Work};
 
@@ -84,17 +85,21 @@ enum Slot {
     Compute,
     Communication,
     Host,
+    Memory,
     None,
 }
 
 impl Slot {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
 
-    const fn of(node: &Node) -> Self {
+    fn of(node: &Node, rules: Rules) -> Self {
+        let is_one = rules.has(Quirk::OneCommunication);
         match node.work {
             _ if node.on_host => Self::Host,
             Work::Compute { .. } => Self::Compute,
             Work::Receive { .. } => Self::None,
+            Work::Send { .. } if !is_one => Self::None,
+            Work::Load { .. } | Work::Store { .. } if !is_one => Self::Memory,
             _ => Self::Communication,
         }
     }
@@ -127,8 +132,8 @@ impl<'a> Run<'a> {
     }
 
     /// Whether something holds what an operation needs.
-    fn is_taken(&self, operation: u32) -> bool {
-        self.of.is_none() && self.taken[Slot::of(self.node(operation)) as usize]
+    fn is_taken(&self, operation: u32, rules: Rules) -> bool {
+        self.of.is_none() && self.taken[Slot::of(self.node(operation), rules) as usize]
     }
 
     /// An operation is over: what follows it waits for one less.
@@ -143,8 +148,8 @@ impl<'a> Run<'a> {
     }
 
     /// Whether something could start and does not: the last look at what may start was before.
-    pub fn stalls(&self) -> bool {
-        self.ready.iter().any(|&operation| !self.is_taken(operation))
+    pub fn stalls(&self, rules: Rules) -> bool {
+        self.ready.iter().any(|&operation| !self.is_taken(operation, rules))
     }
 
     /// The operations that wait for ever, once nothing happens any more.
@@ -169,11 +174,14 @@ impl Simulation<'_> {
         let mut ready = std::mem::take(&mut self.candidates);
         ready.clone_from(&self.runs[run].ready);
         for &operation in &ready {
-            if !self.runs[run].is_taken(operation) {
+            if !self.runs[run].is_taken(operation, self.machine.rules) {
                 self.start(run, operation);
             }
         }
         self.candidates = ready;
+        if std::mem::take(&mut self.releases) && !self.machine.rules.has(Quirk::UnawakenedFollowers) {
+            self.issue(run);
+        }
     }
 
     fn start(&mut self, run: usize, operation: u32) {
@@ -188,11 +196,12 @@ impl Simulation<'_> {
             state.stages[operation as usize] = Stage::Over;
             // Its followers are free, and nobody looks whether they could start until something else ends.
             state.release(operation);
+            self.releases = true;
             return;
         }
         state.stages[operation as usize] = Stage::UnderWay;
         state.under_way += 1;
-        let slot = Slot::of(node);
+        let slot = Slot::of(node, self.machine.rules);
         state.taken[slot as usize] = slot != Slot::None;
         if let Some(start) = state.starts.get_mut(operation as usize) {
             *start = now;
@@ -218,9 +227,13 @@ impl Simulation<'_> {
             }
             Work::Send { to, bytes, tag } => {
                 let to = self.peer(run, to);
-                let way = self.machine.way(self.rank_of(npu), to);
-                let to = self.classes.of_rank[to as usize];
-                self.send(Address { tag: tag % TAGS, from: npu, to, bytes }, way, then);
+                let slot = self.classes.of_rank[to as usize];
+                let address = Address { tag: tag % TAGS, from: npu, to: slot, bytes };
+                if self.fabric.is_some() {
+                    self.send_on_fabric(npu, to, address, then);
+                } else {
+                    self.send(address, self.way(self.rank_of(npu), to, bytes), then);
+                }
             }
             Work::Receive { from, bytes, tag } => {
                 let from = self.classes.of_rank[self.peer(run, from) as usize];
@@ -291,7 +304,7 @@ impl Simulation<'_> {
         let node = state.node(operation);
         state.stages[operation as usize] = Stage::Over;
         state.under_way -= 1;
-        state.taken[Slot::of(node) as usize] = false;
+        state.taken[Slot::of(node, self.machine.rules) as usize] = false;
         state.busy[Activity::of(node) as usize].ends(now);
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];

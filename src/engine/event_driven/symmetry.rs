@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::TAGS;
-use crate::system::machine::{Congestion, Entry, Machine, Place, Recipe, Way};
+use crate::system::machine::{Congestion, Entry, Machine, Place, Recipe};
+use crate::system::rules::Quirk;
 use crate::units::narrow;
 use crate::workload::trace::{Trace, Work};
 
@@ -104,8 +105,8 @@ fn refuse(machine: &Machine) -> Result<(), &'static str> {
     says.into_iter().find(|says| says.0).map_or(Ok(()), |says| Err(says.1))
 }
 
-/// A message's end: the operation, the rank at the other end, the operation there, and the way between.
-type Link = (u32, u32, u32, Way);
+/// A message's end: the operation, the rank at the other end, the operation there, and a hash of the ways between.
+type Link = (u32, u32, u32, u64);
 
 struct Search<'a> {
     machine: &'a Machine,
@@ -207,6 +208,23 @@ impl Search<'_> {
         if let Some(&shape) = self.shapes.get(&(group, collective)) {
             return Ok(shape);
         }
+        if !machine.rules.has(Quirk::FlatGroups)
+            && let Some(spans) = machine.spans(&self.trace.groups[group as usize].ranks)
+        {
+            let mut words: Vec<u8> = Vec::new();
+            for span in &spans {
+                if let Some(&entry) = entries.get(span.dim).or(entries.last()) {
+                    regular(entry, span.members)?;
+                }
+                let line = [span.dim as u64, u64::from(span.members), u64::from(span.stride)];
+                for word in line {
+                    words.extend_from_slice(&word.to_le_bytes());
+                }
+            }
+            let shape = xxh3_64(&words) | 1;
+            self.shapes.insert((group, collective), shape);
+            return Ok(shape);
+        }
         let recipe = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
         let ranks = &self.trace.groups[group as usize].ranks;
         let members = narrow(ranks.len() as u64);
@@ -259,9 +277,9 @@ impl Search<'_> {
         }
         let mut links = vec![Vec::new(); self.trace.of_rank.len()];
         for (&((from, to, ..), sent), &(_, received)) in sends.iter().zip(&receives) {
-            let way = self.machine.way(from, to);
-            links[from as usize].push((sent, to, received, way));
-            links[to as usize].push((received, from, sent, way));
+            let ways = self.machine.ways(from, to).fold(0, |sum: u64, way| sum.rotate_left(7) ^ way.key());
+            links[from as usize].push((sent, to, received, ways));
+            links[to as usize].push((received, from, sent, ways));
         }
         for links in &mut links {
             links.sort_unstable();
@@ -303,8 +321,8 @@ fn refined(colours: &[u64], links: &[Vec<Link>]) -> Vec<u64> {
     let colour = |(colour, links): (&u64, &Vec<Link>)| {
         words.clear();
         words.extend_from_slice(&colour.to_le_bytes());
-        for &(place, peer, other, way) in links {
-            let line = [u64::from(place), colours[peer as usize], u64::from(other), way.key()];
+        for &(place, peer, other, ways) in links {
+            let line = [u64::from(place), colours[peer as usize], u64::from(other), ways];
             for word in line {
                 words.extend_from_slice(&word.to_le_bytes());
             }

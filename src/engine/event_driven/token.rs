@@ -30,6 +30,9 @@ pub struct Token {
     /// +1 or -1 round the ring, as a step that is added.
     step: u32,
     is_group: bool,
+    /// Whether the bytes that are reduced are the next message's, window by window, or those that were received.
+    misplaces: bool,
+    whole: u64,
     window: u32,
     left: u32,
     tokens: u32,
@@ -56,6 +59,8 @@ impl Default for Token {
             me: 0,
             step: 0,
             is_group: false,
+            misplaces: true,
+            whole: 0,
             window: 1,
             left: 0,
             tokens: 0,
@@ -92,7 +97,7 @@ impl Token {
         bytes: u64,
         (me, members): (u32, u32),
         clockwise: bool,
-        is_group: bool,
+        (is_group, misplaces): (bool, bool),
     ) {
         use Collective::{AllGather, AllReduce, AllToAll, ReduceScatter};
         let step = if clockwise { 1 } else { members - 1 };
@@ -118,6 +123,8 @@ impl Token {
             me,
             step,
             is_group,
+            misplaces,
+            whole: bytes,
             window,
             left,
             tokens: 0,
@@ -147,8 +154,8 @@ impl Token {
         self.window
     }
 
-    /// Prepares a message: its bytes, whether they are reduced first, and its trip over a memory bus.
-    pub fn prepare(&mut self) -> (u64, bool, Trip) {
+    /// Prepares a message: its bytes, how many are reduced first, if any are, and its trip over a memory bus.
+    pub fn prepare(&mut self) -> (u64, Option<u64>, Trip) {
         if self.first == 0 && self.reducing == 0 {
             self.first = self.window;
             self.reducing = match self.recipe {
@@ -166,7 +173,8 @@ impl Token {
         };
         let is_outward = self.first > 0;
         let trip = Trip { is_outward, comes_back: !is_outward && self.reducing > self.window };
-        let prepared = (self.bytes, !is_outward && is_due, trip);
+        let reduced = if self.misplaces { (!is_outward && is_due).then_some(self.bytes) } else { self.received_sum() };
+        let prepared = (self.bytes, reduced, trip);
         self.turn();
         if self.first > 0 {
             self.first -= 1;
@@ -174,6 +182,17 @@ impl Token {
             self.reducing -= 1;
         }
         prepared
+    }
+
+    /// Bytes of the message that was received last, if they are part of a sum.
+    fn received_sum(&self) -> Option<u64> {
+        let members = u64::from(self.members);
+        let (sums, bytes) = match self.recipe {
+            Recipe::HalvingDoubling => (self.members.ilog2(), self.whole >> self.received),
+            Recipe::Ring | Recipe::Direct { .. } | Recipe::DoubleBinaryTree => (self.members - 1, self.whole / members),
+        };
+        let is_sum = matches!(self.collective, Collective::AllReduce | Collective::ReduceScatter);
+        (is_sum && self.received > 0 && self.received <= sums).then_some(bytes)
     }
 
     /// A message has been received: it is counted, and the next is to be prepared.

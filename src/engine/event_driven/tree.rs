@@ -51,6 +51,8 @@ const AND_BACK: Trip = Trip { is_outward: false, comes_back: true };
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tree {
     place: Place,
+    /// Whether an inner node reduces once more what comes down.
+    reduces_down: bool,
     state: u8,
     reduced: u8,
 }
@@ -58,8 +60,8 @@ pub struct Tree {
 impl Tree {
     /// The machine of member `me` of `members`, a power of two.
     #[must_use]
-    pub fn new(me: u32, members: u32, root_is_last: bool) -> Self {
-        Self { place: place(me, members, root_is_last), state: 0, reduced: 0 }
+    pub fn new(me: u32, members: u32, root_is_last: bool, reduces_down: bool) -> Self {
+        Self { place: place(me, members, root_is_last), reduces_down, state: 0, reduced: 0 }
     }
 
     /// What is to be done now.
@@ -99,7 +101,7 @@ impl Tree {
                 deed(Deed::Receive(parent));
             }
             (Some(_), Some(_), 4) if happening == Received => {
-                deed(Deed::Prepare { reduces: true, trip: AND_BACK });
+                deed(Deed::Prepare { reduces: self.reduces_down, trip: AND_BACK });
                 self.state = 5;
             }
             (Some(_), Some(_), 5) => {

@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::clock::{Clock, Event};
-use crate::system::machine::{Congestion, Machine, Way};
+use crate::system::machine::{Congestion, Machine};
 use crate::system::topology::Topology;
 use crate::units::{narrow, real, whole};
 
@@ -165,15 +165,19 @@ impl Wire {
         &self.sent[npu * self.dimensions..(npu + 1) * self.dimensions]
     }
 
-    /// Counts a message.
-    pub fn count(&mut self, from: u32, way: Way, bytes: u64) {
+    /// Counts a message that goes from a member of a class to the next.
+    pub const fn twin(&mut self) {
         self.messages_sent += 1;
-        self.sent[from as usize * self.dimensions + way.dimension as usize] += bytes;
     }
 
-    /// Sends a message; `then` follows its arrival.
-    pub fn send(&mut self, machine: &Machine, clock: &mut Clock, address: Address, way: Way, then: Then) {
-        self.count(address.from, way, address.bytes);
+    /// Counts bytes that an NPU sends in a dimension.
+    pub fn add(&mut self, from: u32, dimension: usize, bytes: u64) {
+        self.sent[from as usize * self.dimensions + dimension] += bytes;
+    }
+
+    /// Sends a message, which takes a known time or its way over links; `then` follows its arrival.
+    pub fn send(&mut self, machine: &Machine, clock: &mut Clock, address: Address, delay: Option<u64>, then: Then) {
+        self.messages_sent += 1;
         let message = Message { address, sent: then, received: None, has_arrived: false, at: address.from };
         let k = if let Some(k) = self.free.pop() {
             self.messages[k as usize] = message;
@@ -187,11 +191,9 @@ impl Wire {
         {
             self.messages[k as usize].received = Some(receive.then);
         }
-        match machine.congestion {
-            Congestion::Unaware => {
-                clock.after(machine.message(way, address.bytes), Event::Arrive { message: k });
-            }
-            Congestion::Aware => self.hop(machine, clock, k),
+        match delay {
+            Some(delay) => clock.after(delay, Event::Arrive { message: k }),
+            None => self.hop(machine, clock, k),
         }
     }
 

@@ -1,0 +1,297 @@
+//! The fabric: collectives and messages where an NPU's bandwidth in a dimension is never spent twice.
+//!
+//! Every dimension of an NPU serves one chunk, or one message, at a time, first come first served. A chunk's phase is the steps
+//! of its algorithm, as the building block carries them: the same steps, with the same costs, as the closed form's.
+
+use std::collections::BTreeMap;
+
+use arrayvec::ArrayVec;
+
+use super::phase::Logical;
+use crate::system::MAX_DIMS;
+use crate::system::collective::{Algorithm, Collective, Role};
+use crate::system::hierarchy::Place;
+use crate::system::machine::{Dimension, Entry, Machine, Recipe, Way};
+use crate::system::network::{self, Span, Spans};
+use crate::system::topology::{Pattern, Topology};
+use crate::units::{Bandwidth, Bytes, Delay, narrow};
+use crate::workload::trace::Trace;
+
+/// A step of a phase in ticks of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// Who sends.
+    pub role: Role,
+    /// How many times.
+    pub repeat: u32,
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// Before a message is sent.
+    pub endpoint: u64,
+    /// From then until it has arrived.
+    pub message: u64,
+    /// Until what has arrived is added to what was there.
+    pub reduction: u64,
+    /// Bytes that a member sends.
+    pub sent: u64,
+}
+
+/// The steps of one phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// The first of them, among all.
+    pub first: u32,
+    /// Behind the last.
+    pub end: u32,
+    /// How long all take one after the other.
+    pub total: u64,
+    /// Bytes that a member sends in all, of the role that sends most.
+    pub sent: u64,
+}
+
+/// What a phase is known by: collective, algorithm, window, span, and the bits of its bytes.
+type Key = (Collective, Algorithm, u32, (usize, u32, u32), u64);
+
+/// The network as the fabric sees it, and what it has worked out.
+#[derive(Debug)]
+pub struct Fabric {
+    dimensions: ArrayVec<network::Dimension, MAX_DIMS>,
+    /// Where each group lies; none if its members are no regular part of the network.
+    spans: Vec<Option<Spans>>,
+    everyone: Spans,
+    legs: Vec<Leg>,
+    known: BTreeMap<Key, Steps>,
+}
+
+impl Fabric {
+    /// The fabric of a machine for the groups of a trace, or for groups that lie where they are said to.
+    #[must_use]
+    pub fn new(machine: &Machine, trace: &Trace, given: Option<&[Spans]>) -> Self {
+        let dimension = |dimension: &Dimension| network::Dimension {
+            block: dimension.block,
+            size: dimension.size,
+            bandwidth: Bandwidth::bytes_per_second(dimension.npu_bandwidth() * 1e9),
+            hop_latency: Delay::nanoseconds(dimension.latency),
+        };
+        let spans = match given {
+            Some(given) => given.iter().cloned().map(Some).collect(),
+            None => trace.groups.iter().map(|group| machine.spans(&group.ranks)).collect(),
+        };
+        let everyone = machine.dimensions.iter().enumerate().map(|(k, dimension)| Span::whole(k, dimension.size));
+        Self {
+            dimensions: machine.dimensions.iter().take(MAX_DIMS).map(dimension).collect(),
+            spans,
+            everyone: everyone.take(MAX_DIMS).collect(),
+            legs: Vec::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Where a group lies; all ranks if there is none.
+    #[must_use]
+    pub fn spans(&self, group: Option<u32>) -> Option<&Spans> {
+        match group {
+            None => Some(&self.everyone),
+            Some(group) => self.spans.get(group as usize)?.as_ref(),
+        }
+    }
+
+    /// The steps of a collective of `size` bytes, the whole buffer, on a part of a dimension.
+    pub fn steps(&mut self, machine: &Machine, entry: Entry, collective: Collective, size: f64, span: &Span) -> Steps {
+        let (algorithm, window) = algorithm(entry.recipe, span.members);
+        let key = (collective, algorithm, window, (span.dim, span.members, span.stride), size.to_bits());
+        if let Some(&steps) = self.known.get(&key) {
+            return steps;
+        }
+        let first = narrow(self.legs.len() as u64);
+        let place = self.place(machine, span);
+        let mut legs: ArrayVec<Leg, { 2 * MAX_DIMS + 4 }> = ArrayVec::new();
+        place.legs(algorithm, collective, size, &mut |leg| {
+            // Windows of a direct exchange follow each other.
+            let windows = if algorithm == Algorithm::Direct { (span.members - 1).div_ceil(window) } else { 1 };
+            let share = 1.0 / f64::from(windows);
+            let bytes = |delay: Delay| delay * share;
+            let latency = place.dimension.hop_latency * place.dimension.block.part().carry(leg.pattern, span).hops;
+            legs.push(Leg {
+                role: leg.role,
+                repeat: leg.repeat * windows,
+                pattern: leg.pattern,
+                endpoint: machine.ticks(leg.endpoint.as_nanoseconds()),
+                message: machine.ticks((latency + bytes(leg.message - latency)).as_nanoseconds()),
+                reduction: machine.ticks(bytes(leg.reduction).as_nanoseconds()),
+                sent: Bytes::from_real(leg.sent * share).get(),
+            });
+        });
+        self.legs.extend(legs.iter().copied());
+        let total = |leg: &Leg| u64::from(leg.repeat) * (leg.endpoint + leg.message + leg.reduction);
+        let sent =
+            |role: Role| legs.iter().filter(|leg| leg.role == role).map(|leg| u64::from(leg.repeat) * leg.sent).sum();
+        let steps = Steps {
+            first,
+            end: narrow(self.legs.len() as u64),
+            total: legs.iter().map(total).sum(),
+            sent: u64::max(sent(Role::Core), sent(Role::Surplus)),
+        };
+        self.known.insert(key, steps);
+        steps
+    }
+
+    /// A step, by its place.
+    #[must_use]
+    pub fn leg(&self, place: u32) -> Leg {
+        self.legs[place as usize]
+    }
+
+    /// How long a message to the next member on a part of a dimension takes.
+    #[must_use]
+    pub fn send(&self, machine: &Machine, bytes: u64, span: &Span) -> u64 {
+        machine.ticks(self.place(machine, span).send(Bytes::new(bytes)).as_nanoseconds())
+    }
+
+    /// How long a message takes in one dimension of its way.
+    #[must_use]
+    pub fn message(&self, machine: &Machine, way: Way, bytes: u64) -> u64 {
+        let dim = way.dimension as usize;
+        let dimension = &self.dimensions[dim];
+        let carry = dimension.block.part().carry(Pattern::Send, &Span::whole(dim, dimension.size));
+        let hops = dimension.hop_latency * f64::from(way.hops);
+        let time =
+            Delay::nanoseconds(machine.endpoint_delay) + hops + Bytes::new(bytes) / (dimension.bandwidth * carry.share);
+        machine.ticks(time.as_nanoseconds())
+    }
+
+    fn place<'a>(&'a self, machine: &Machine, span: &'a Span) -> Place<'a> {
+        let memory = machine.memory_bandwidth;
+        Place {
+            span,
+            dimension: &self.dimensions[span.dim],
+            endpoint_delay: Delay::nanoseconds(machine.endpoint_delay),
+            memory_bandwidth: memory.is_finite().then(|| Bandwidth::bytes_per_second(memory)),
+        }
+    }
+}
+
+/// The algorithm of a recipe, and how many messages of a direct exchange are under way at once.
+fn algorithm(recipe: Recipe, members: u32) -> (Algorithm, u32) {
+    match recipe {
+        Recipe::Ring | Recipe::DoubleBinaryTree => (Algorithm::Ring, 0),
+        Recipe::Direct { window } => (Algorithm::Direct, window.unwrap_or(u32::MAX).min(members - 1)),
+        Recipe::HalvingDoubling => (Algorithm::HalvingDoubling, 0),
+    }
+}
+
+/// The whole buffer of each phase of a chunk, which `entering` bytes of each rank enter.
+pub fn phases<'a>(
+    plan: impl Iterator<Item = (Collective, &'a Logical)>,
+    entering: f64,
+    mut each: impl FnMut(Collective, &'a Logical, f64),
+) {
+    let mut running = entering;
+    for (part, logical) in plan {
+        let members = f64::from(logical.count);
+        match part {
+            Collective::AllReduce | Collective::AllToAll => each(part, logical, running),
+            Collective::ReduceScatter => {
+                each(part, logical, running);
+                running /= members;
+            }
+            Collective::AllGather => {
+                running *= members;
+                each(part, logical, running);
+            }
+        }
+    }
+}
+
+/// Whom a member sends to, and from whom it receives, in one step: as distances round the members, to and from the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peers {
+    /// Nobody.
+    None,
+    /// The members so far ahead, and those so far behind.
+    Round {
+        /// The nearest.
+        nearest: u32,
+        /// The farthest.
+        farthest: u32,
+    },
+    /// One member, both ways.
+    Partner(u32),
+    /// Sends to one member.
+    Gives(u32),
+    /// Receives from one member.
+    Takes(u32),
+}
+
+/// The peers of member `me` of `members` in a step that has been done `times` times.
+#[must_use]
+pub fn peers(leg: Leg, is_last: bool, collective: Collective, (me, members): (u32, u32), times: u32) -> Peers {
+    let core = 1 << members.ilog2();
+    let surplus = members - core;
+    match leg.pattern {
+        Pattern::Shift | Pattern::Send => Peers::Round { nearest: 1, farthest: 1 },
+        Pattern::Spread => {
+            let window = (members - 1).div_ceil(leg.repeat);
+            Peers::Round { nearest: 1 + times * window, farthest: ((times + 1) * window).min(members - 1) }
+        }
+        Pattern::Exchange { distance } if collective == Collective::AllToAll => {
+            Peers::Round { nearest: distance, farthest: distance }
+        }
+        // Surplus members give what they have first and take the result last.
+        Pattern::Exchange { .. } if leg.role == Role::Surplus => match me {
+            _ if me >= core => Peers::Gives(me - core),
+            _ if me < surplus => Peers::Takes(me + core),
+            _ => Peers::None,
+        },
+        Pattern::Exchange { .. } if surplus > 0 && is_last => match me {
+            _ if me >= core => Peers::Takes(me - core),
+            _ if me < surplus => Peers::Gives(me + core),
+            _ => Peers::None,
+        },
+        Pattern::Exchange { .. } if me >= core => Peers::None,
+        Pattern::Exchange { distance } if (me / distance).is_multiple_of(2) => Peers::Partner(me + distance),
+        Pattern::Exchange { distance } => Peers::Partner(me - distance),
+    }
+}
+
+impl Dimension {
+    /// Bytes a nanosecond that one NPU can send over all its links.
+    #[must_use]
+    pub fn npu_bandwidth(&self) -> f64 {
+        let links = match self.block {
+            Topology::Ring => self.size.min(3) - 1,
+            Topology::FullyConnected => self.size - 1,
+            Topology::Switch => 1,
+        };
+        self.bandwidth * f64::from(links)
+    }
+}
+
+impl Machine {
+    /// The parts of dimensions that ranks take, innermost first; none if they are no regular part of the network.
+    #[must_use]
+    pub fn spans(&self, ranks: &[u32]) -> Option<Spans> {
+        if self.dimensions.len() > MAX_DIMS {
+            return None;
+        }
+        let mut spans = Spans::new();
+        let mut found = 1;
+        let mut below = 1;
+        for (dim, dimension) in self.dimensions.iter().enumerate() {
+            let mut taken: Vec<u32> = ranks.iter().map(|rank| rank / below % dimension.size).collect();
+            taken.sort_unstable();
+            taken.dedup();
+            below *= dimension.size;
+            if let [first, second, ..] = taken[..] {
+                let stride = second - first;
+                if taken.windows(2).any(|pair| pair[1] - pair[0] != stride) {
+                    return None;
+                }
+                let members = narrow(taken.len() as u64);
+                found *= taken.len();
+                spans.push(Span { dim, size: dimension.size, members, stride });
+            }
+        }
+        (found == ranks.len()).then_some(spans)
+    }
+}

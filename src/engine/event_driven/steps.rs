@@ -1,0 +1,237 @@
+//! Steps: one NPU's part of a phase on the fabric, exchange by exchange, and messages that take their turn there.
+
+use super::chunk::{Machinery, Of, Open};
+use super::clock::Local;
+use super::fabric::{self, Peers, Steps};
+use super::phase::{Logical, Members, Phase};
+use super::wire::{Address, Then};
+use super::{Refused, Simulation};
+use crate::system::collective::Collective;
+use crate::system::machine::Recipe;
+use crate::units::{Bytes, narrow, real};
+
+impl Simulation<'_> {
+    /// A rank enters a collective on the fabric: its chunks are equal and add up to it.
+    pub(super) fn on_fabric(
+        &mut self,
+        open: Open,
+        (collective, bytes, group, dimensions): (Collective, u64, Option<u32>, u32),
+    ) {
+        let machine = self.machine;
+        let npu = self.npu_of(open.run);
+        let logical = self.on_spans(npu, collective, group, dimensions);
+        if bytes == 0 || logical.is_empty() {
+            self.last(open.run as usize, open.operation, 0);
+            return;
+        }
+        let k = self.chunks.open(Open { chunks: u64::MAX, ..open });
+        if self.rank_of(npu) == 0 {
+            self.themis.begin(self.clock.now(), logical.len());
+        }
+        let each = real(bytes) / real(machine.chunks);
+        let mut left = bytes;
+        let mut chunks = 0;
+        while left > 0 && (machine.dimension_order.is_flexible() || chunks < machine.chunks) {
+            chunks += 1;
+            let (order, taken) = self.order(npu, collective, &logical, left, bytes.div_ceil(machine.chunks));
+            left -= taken.min(left);
+            let size = if machine.dimension_order.is_flexible() { real(taken) } else { each };
+            let chunk = self.chunks.chunk();
+            let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
+            if let Err(refused) = self.phases_on_fabric(npu, collective, size, (&logical, &order), &mut phases) {
+                self.refused.get_or_insert(refused);
+                return;
+            }
+            self.chunks.all[chunk as usize].phases = phases;
+            self.chunk(npu, k, group, chunk);
+        }
+        self.chunks.collectives[k as usize].chunks = chunks;
+    }
+
+    /// The phases of the next chunk of `size` bytes.
+    fn phases_on_fabric(
+        &mut self,
+        npu: u32,
+        collective: Collective,
+        size: f64,
+        (logical, order): (&[Logical], &[usize]),
+        phases: &mut Vec<Phase>,
+    ) -> Result<(), Refused> {
+        let plan = self.plan(collective, logical, order);
+        let trees = &mut self.npus[npu as usize].trees;
+        let Some(fabric) = &mut self.fabric else { return Ok(()) };
+        let parts = plan.iter().map(|&(part, logical, _)| (part, logical));
+        let machine = self.machine;
+        let mut refused = None;
+        fabric::phases(parts, size, |part, logical, size| {
+            let recipe = logical.entry.recipe;
+            let is_tree = recipe == Recipe::DoubleBinaryTree;
+            let mut root_is_last = false;
+            if is_tree && part != Collective::AllReduce {
+                refused = Some(Refused::Trace("a double binary tree does all-reduces alone"));
+            } else if is_tree && !logical.count.is_power_of_two() {
+                refused = Some(Refused::NoPower { members: logical.count });
+            } else if is_tree {
+                let trees = &mut trees[logical.dimension][collective as usize];
+                root_is_last = trees.is_multiple_of(2);
+                *trees += 1;
+            }
+            let steps = logical.span.filter(|_| !is_tree);
+            let steps = steps.map(|span| fabric.steps(machine, logical.entry, part, size, &span));
+            phases.push(Phase {
+                queue: narrow(logical.dimension as u64) * machine.queues,
+                dimension: logical.dimension,
+                recipe,
+                collective: part,
+                bytes: Bytes::from_real(size).get(),
+                clockwise: true,
+                members: logical.members,
+                count: logical.count,
+                me: logical.me,
+                root_is_last,
+                own: None,
+                steps,
+            });
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// A message takes its turn in every dimension of its way, then it has arrived.
+    pub(super) fn send_on_fabric(&mut self, npu: u32, to: u32, address: Address, then: Then) {
+        let machine = self.machine;
+        let from = self.rank_of(npu);
+        let Some(fabric) = &self.fabric else { return };
+        let k = self.chunks.chunk();
+        let chunk = &mut self.chunks.all[k as usize];
+        let mut way = machine.way(from, to);
+        let mut held = |dimension: usize, total: u64| {
+            way.dimension = narrow(dimension as u64);
+            let steps = Steps { first: 0, end: 0, total, sent: 0 };
+            chunk.phases.push(Phase {
+                queue: way.dimension * machine.queues,
+                dimension,
+                recipe: Recipe::Ring,
+                collective: Collective::AllToAll,
+                bytes: address.bytes,
+                clockwise: true,
+                members: Members::Every { first: 0, stride: 1 },
+                count: 2,
+                me: 0,
+                root_is_last: false,
+                own: None,
+                steps: Some(steps),
+            });
+        };
+        match self.pipeline {
+            Some(spans) => {
+                let time = spans.iter().map(|span| fabric.send(machine, address.bytes, span)).max();
+                if let (Some(time), Some(last)) = (time, spans.last()) {
+                    held(last.dim, time);
+                }
+            }
+            None => machine
+                .ways(from, to)
+                .for_each(|way| held(way.dimension as usize, fabric.message(machine, way, address.bytes))),
+        }
+        chunk.npu = npu;
+        chunk.of = Of::Message { address, way, then };
+        (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
+        self.enter(k);
+    }
+
+    /// A chunk does its next step, or is through.
+    pub(super) fn step(&mut self, k: u32) {
+        loop {
+            let Some((leg, peers, ..)) = self.peers(k) else {
+                self.enter(k);
+                return;
+            };
+            if peers != Peers::None {
+                let npu = self.chunks.all[k as usize].npu;
+                self.clock.local(npu, leg.endpoint, Local::Ready { chunk: k });
+                return;
+            }
+            if let Machinery::Steps { leg, .. } = &mut self.chunks.all[k as usize].machinery {
+                *leg += 1;
+            }
+        }
+    }
+
+    /// The step that a chunk is at, and its peers; none behind the last.
+    fn peers(&self, k: u32) -> Option<(fabric::Leg, Peers, u32, u32)> {
+        let chunk = &self.chunks.all[k as usize];
+        let phase = &chunk.phases[chunk.at];
+        let (Machinery::Steps { leg, times, .. }, Some(steps)) = (&chunk.machinery, phase.steps) else { return None };
+        if *leg == steps.end {
+            return None;
+        }
+        let step = self.fabric.as_ref()?.leg(*leg);
+        let is_last = *leg + 1 == steps.end;
+        let peers = fabric::peers(step, is_last, phase.collective, (phase.me, phase.count), *times);
+        Some((step, peers, phase.me, phase.count))
+    }
+
+    /// A chunk's endpoint is ready: it sends what the step sends, and waits for what it receives.
+    pub(super) fn step_ready(&mut self, k: u32) {
+        let Some((leg, peers, me, count)) = self.peers(k) else { return };
+        let (first, last) = match peers {
+            Peers::Round { nearest, farthest } => (nearest, farthest),
+            _ => (1, 1),
+        };
+        let bytes = leg.sent / u64::from(last + 1 - first);
+        let awaited = last + 1 - first;
+        if let Machinery::Steps { awaited: waits, .. } = &mut self.chunks.all[k as usize].machinery {
+            *waits = awaited;
+        }
+        if !matches!(peers, Peers::Takes(_)) {
+            let chunk = &self.chunks.all[k as usize];
+            self.wire.add(chunk.npu, chunk.phases[chunk.at].dimension, leg.sent);
+        }
+        for far in first..=last {
+            let (to, from) = match peers {
+                Peers::Round { .. } => (Some((me + far) % count), Some((me + count - far) % count)),
+                Peers::Partner(other) => (Some(other), Some(other)),
+                Peers::Gives(other) => (Some(other), None),
+                Peers::Takes(other) => (None, Some(other)),
+                Peers::None => (None, None),
+            };
+            let chunk = &self.chunks.all[k as usize];
+            let (npu, tag) = (chunk.npu, chunk.tag);
+            if let Some(to) = to {
+                let then = if from.is_none() { Then::Received { chunk: k } } else { Then::Nothing };
+                let to = self.rank(k, to);
+                let address = Address { tag, from: npu, to, bytes };
+                self.wire.send(self.machine, &mut self.clock, address, Some(leg.message), then);
+            }
+            if let Some(from) = from {
+                let from = self.rank(k, from);
+                self.wire.receive(&mut self.clock, Address { tag, from, to: npu, bytes }, Then::Received { chunk: k });
+            }
+        }
+    }
+
+    /// A chunk has received a message of its step: the last is added to what is there.
+    pub(super) fn step_received(&mut self, k: u32) {
+        let Some((leg, peers, ..)) = self.peers(k) else { return };
+        let chunk = &mut self.chunks.all[k as usize];
+        let Machinery::Steps { awaited, .. } = &mut chunk.machinery else { return };
+        *awaited -= 1;
+        if *awaited == 0 {
+            let adds = !matches!(peers, Peers::Gives(_));
+            let npu = chunk.npu;
+            self.clock.local(npu, if adds { leg.reduction } else { 0 }, Local::Stepped { chunk: k });
+        }
+    }
+
+    /// A step is over.
+    pub(super) fn stepped(&mut self, k: u32) {
+        let Some((step, ..)) = self.peers(k) else { return };
+        if let Machinery::Steps { leg, times, .. } = &mut self.chunks.all[k as usize].machinery {
+            *times += 1;
+            if *times == step.repeat {
+                (*leg, *times) = (*leg + 1, 0);
+            }
+        }
+        self.step(k);
+    }
+}
