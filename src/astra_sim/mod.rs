@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use crate::input::{Diagnostic, Remarks};
 use crate::system::collective::Collective;
 use crate::system::machine::{Congestion, Dimension, Machine, Pace, RemoteMemory};
+use crate::system::rules::Rules;
 use crate::workload::trace::{Trace, Work};
 
 /// The files of a simulation.
@@ -47,6 +48,8 @@ pub struct Options {
     pub congestion: Congestion,
     /// Whether the two keys of scheduling count, which the reference no longer reads.
     pub heeds_scheduling_keys: bool,
+    /// Which quirks are in force.
+    pub rules: Rules,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             rendezvous: false,
             congestion: Congestion::Unaware,
             heeds_scheduling_keys: false,
+            rules: Rules::ASTRA_SIM,
         }
     }
 }

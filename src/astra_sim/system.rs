@@ -10,7 +10,7 @@ use crate::input::tree::Value;
 use crate::input::{Place, Remarks};
 use crate::system::collective::Collective;
 use crate::system::machine::{Bus, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe};
-use crate::units::{single, whole};
+use crate::units::{real, single, whole};
 
 /// What the file is, in remarks.
 const WHAT: &str = "the system file";
@@ -97,6 +97,7 @@ pub fn read(
     let algorithms = COLLECTIVES.map(|name| algorithms(name, dimensions, &mut fields));
     let (own, traces) = own(path, &mut fields);
     let roofline = fields.switch("roofline-enabled").unwrap_or(false);
+    let memory_bandwidth = memory_bandwidth(roofline, &mut fields);
     let machine = Machine {
         dimensions: Vec::new(),
         congestion: options.congestion,
@@ -106,14 +107,15 @@ pub fn read(
         own,
         active_chunks: fields.count("active-chunks-per-dimension", 1).unwrap_or(1),
         queues: options.queues_per_dim,
-        endpoint_delay: endpoint_delay(options.injection_scale, &mut fields),
-        memory_bandwidth: memory_bandwidth(roofline, &mut fields),
-        pace: pace(roofline, &mut fields),
+        endpoint_delay: real(endpoint_delay(options.injection_scale, &mut fields)),
+        memory_bandwidth,
+        pace: pace(roofline, memory_bandwidth, &mut fields),
         remote: None,
         bus: bus(&mut fields),
         rendezvous: options.rendezvous,
         dimension_order: order(DIMENSION_ORDER, &DIMENSION_ORDERS, options, &mut fields),
         queue_order: order(QUEUE_ORDER, &QUEUE_ORDERS, options, &mut fields),
+        rules: options.rules,
     };
     policy(&mut fields);
     (remarks.errors() == before).then_some((machine, traces))
@@ -349,7 +351,7 @@ fn memory_bandwidth(roofline: bool, fields: &mut Fields<'_>) -> f64 {
     bandwidth
 }
 
-fn pace(roofline: bool, fields: &mut Fields<'_>) -> Pace {
+fn pace(roofline: bool, memory: f64, fields: &mut Fields<'_>) -> Pace {
     let key = "peak-perf";
     let replays = fields.switch("replay-only").unwrap_or(false);
     let peak = fields.number(key);
@@ -368,7 +370,7 @@ fn pace(roofline: bool, fields: &mut Fields<'_>) -> Pace {
             None => fields.missing(true, message, help),
         }
     }
-    Pace::Roofline { peak }
+    Pace::Roofline { peak, memory }
 }
 
 fn bus(fields: &mut Fields<'_>) -> Option<Bus> {

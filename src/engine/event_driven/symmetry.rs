@@ -57,6 +57,7 @@ impl Classes {
             return Err("Themis plans for all ranks together");
         }
         classes.tells_messages_apart(trace)?;
+        classes.keeps_order(trace)?;
         Ok(classes)
     }
 
@@ -71,6 +72,30 @@ impl Classes {
         };
         let of_rank = colours.iter().zip(0..).map(&mut number).collect();
         Self { of_rank, representatives }
+    }
+
+    /// Whether the k-th rank of a class sends to the k-th of another: what happens at one instant then has the same order for all.
+    ///
+    /// If every rank sends to the next of its own class, the first sees its own message arrive before the one it waits for,
+    /// the others after it, and they may go on with different operations.
+    fn keeps_order(&self, trace: &Trace) -> Result<(), &'static str> {
+        let mut members = vec![0_u32; self.representatives.len()];
+        let place = |&class: &u32| {
+            members[class as usize] += 1;
+            members[class as usize] - 1
+        };
+        let places: Vec<u32> = self.of_rank.iter().map(place).collect();
+        let is_kept = |rank: u32| {
+            trace.graph(rank).nodes().iter().all(|node| match node.work {
+                Work::Send { to, .. } => {
+                    let [own, other] = [rank, to].map(|rank| self.of_rank[rank as usize]);
+                    own != other && places[rank as usize] == places[to as usize]
+                }
+                _ => true,
+            })
+        };
+        let is_kept = (0..trace.ranks()).all(is_kept);
+        if is_kept { Ok(()) } else { Err("messages go between ranks of one class, or across") }
     }
 
     /// Whether a message is known by the classes of its ends, its tag and its bytes.
