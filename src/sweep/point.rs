@@ -5,7 +5,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::inputs::Inputs;
 use super::key::{DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, TIER_KEYS, TIERS_FROM, TierId};
 use crate::system::collective::{Algorithm, Choice, Collective};
+use crate::system::machine::{DimensionOrder, QueueOrder};
 use crate::system::memory::{MAX_TIERS, Tier};
+use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, System};
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, whole};
@@ -138,7 +140,11 @@ pub fn system(inputs: &Inputs) -> System {
             chunks: count(inputs, Id::Chunks),
             endpoint_delay: Delay::seconds(inputs.key(Id::EndpointDelay)),
             local_reduction: flag(inputs, Id::LocalReduction),
+            active_chunks: 1,
+            dimension_order: DimensionOrder::Ascending,
+            queue_order: QueueOrder::Fifo,
         },
+        rules: Rules::OURS,
     }
 }
 

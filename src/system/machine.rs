@@ -79,6 +79,11 @@ pub enum DimensionOrder {
 }
 
 impl DimensionOrder {
+    /// Every order; the first holds where nothing is said.
+    pub const ALL: [Self; 4] = [Self::Ascending, Self::RoundRobin, Self::Themis, Self::ThemisFlex];
+    /// The names that people write, in the same order.
+    pub const NAMES: [&'static str; 4] = ["ascending", "round_robin", "themis", "themis_flex"];
+
     /// Whether chunks may be of other sizes than they were cut in.
     #[must_use]
     pub const fn is_flexible(self) -> bool {
@@ -103,6 +108,13 @@ pub enum QueueOrder {
     LessRemainingPhaseFirst,
     /// Reduce-scatters and all-gathers take turns.
     Rg,
+}
+
+impl QueueOrder {
+    /// Every order; the first holds where nothing is said.
+    pub const ALL: [Self; 4] = [Self::Fifo, Self::SmallestFirst, Self::LessRemainingPhaseFirst, Self::Rg];
+    /// The names that people write, in the same order.
+    pub const NAMES: [&'static str; 4] = ["fifo", "smallest_first", "less_remaining_phase_first", "rg"];
 }
 
 /// The times of a shared memory bus, nanoseconds.

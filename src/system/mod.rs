@@ -10,9 +10,11 @@ pub mod rules;
 pub mod topology;
 
 use collective::Choice;
+use machine::{DimensionOrder, QueueOrder};
 pub use memory::Memory;
 pub use network::{Dimension, MAX_DIMS, Network, Span, Spans};
 pub use npu::{Format, Npu};
+use rules::Rules;
 
 use crate::units::Delay;
 
@@ -27,6 +29,8 @@ pub struct System {
     pub memory: Memory,
     /// How collectives run on the network.
     pub collectives: Collectives,
+    /// Which of the reference simulator's quirks are in force; the closed form knows ours alone.
+    pub rules: Rules,
 }
 
 /// How collectives run: the same for every group.
@@ -36,8 +40,14 @@ pub struct Collectives {
     pub algorithm: Choice,
     /// Into how many chunks a collective is cut; chunks pipeline through the dimensions.
     pub chunks: u64,
+    /// Chunks under way at once in a dimension; the closed form has one.
+    pub active_chunks: u32,
     /// What an NPU needs before each step of a collective.
     pub endpoint_delay: Delay,
     /// Whether reducing a received block costs local memory bandwidth (two reads and a write a byte).
     pub local_reduction: bool,
+    /// In which order chunks take the dimensions; the closed form knows `ascending` alone.
+    pub dimension_order: DimensionOrder,
+    /// Which chunk of a dimension's queue goes first; the closed form has no queue.
+    pub queue_order: QueueOrder,
 }

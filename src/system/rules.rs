@@ -150,6 +150,10 @@ impl Rules {
     pub const OURS: Self = Self(0);
     /// All of them.
     pub const ASTRA_SIM: Self = Self((1 << Quirk::ALL.len()) - 1);
+    /// The sets that have a name; the first holds where nothing is said.
+    pub const NAMED: [Self; 2] = [Self::OURS, Self::ASTRA_SIM];
+    /// The names that people write, in the same order.
+    pub const NAMES: [&'static str; 2] = ["ours", "astra_sim"];
 
     /// Whether a quirk is in force.
     #[must_use]

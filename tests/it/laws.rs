@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use starsweep::system::collective::{Algorithm, Choice, Collective};
 use starsweep::system::hierarchy::Cost;
+use starsweep::system::machine::{DimensionOrder, QueueOrder};
 use starsweep::system::memory::Memory;
+use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::system::{Collectives, Dimension, Network, Npu, Span, System};
 use starsweep::units::{Bandwidth, Bytes, Delay, FlopRate, real};
@@ -37,7 +39,11 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
             chunks,
             endpoint_delay: Delay::nanoseconds(10.0),
             local_reduction,
+            active_chunks: 1,
+            dimension_order: DimensionOrder::Ascending,
+            queue_order: QueueOrder::Fifo,
         },
+        rules: Rules::OURS,
     }
 }
 
