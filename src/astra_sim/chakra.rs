@@ -68,8 +68,8 @@ impl Oddity {
                 ("INVALID nodes take no time", "in the reference simulator what follows them may wait for ever")
             }
             Self::Broadcast => (
-                "broadcasts are not simulated: they take the time that was recorded, or 1 ns",
-                "as in the reference simulator",
+                "broadcasts take the time that was recorded, or 1 ns, under the reference simulator's rules",
+                "under ours they are sent",
             ),
             Self::Dimensions => {
                 ("`involved_dim` of a collective in a group counts for nothing", "as in the reference simulator")
@@ -85,8 +85,8 @@ impl Oddity {
     }
 }
 
-/// What oddities there are: how often each, and where first.
-pub type Oddities = BTreeMap<Oddity, (u64, String)>;
+/// What oddities there are: how often each, and the operation that is the first.
+pub type Oddities = BTreeMap<Oddity, (u64, Option<u64>)>;
 
 /// A graph that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub fn read(bytes: &[u8], scope: Scope<'_>) -> Result<Read, Vec<String>> {
     match draft.finish() {
         Ok(graph) if reader.mistakes.is_empty() => {
             if graph.nodes().is_empty() {
-                reader.odd(Oddity::Idle, 0);
+                reader.odd(Oddity::Idle, None);
             }
             Ok(Read { graph, claim: reader.claim, oddities: reader.oddities })
         }
@@ -189,8 +189,8 @@ impl Reader<'_> {
         draft.push(node, &String::from_utf8_lossy(raw.name), after.iter().copied());
     }
 
-    fn odd(&mut self, oddity: Oddity, id: u64) {
-        self.oddities.entry(oddity).or_insert_with(|| (0, format!("operation {id}"))).0 += 1;
+    fn odd(&mut self, oddity: Oddity, id: impl Into<Option<u64>>) {
+        self.oddities.entry(oddity).or_insert((0, id.into())).0 += 1;
     }
 
     /// What an operation does, whether the host does it, and how long it was recorded to take.

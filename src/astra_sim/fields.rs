@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::input::diagnostic::{quoted, suggest};
 use crate::input::tree::{Entry, MAX_BYTES, Node, Value, parse};
 use crate::input::{Diagnostic, Place, Remarks};
-use crate::units::{narrow, plain, whole};
+use crate::units::{narrow, whole};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +58,15 @@ pub fn open(path: &Path, what: &str, form: Form, remarks: &mut Remarks) -> Optio
             return None;
         }
     };
-    if form == Form::Json
-        && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text)
-    {
-        let place = at(narrow(error.line() as u64).max(1), narrow(error.column() as u64).max(1));
-        let caution = Diagnostic::caution(format!("{what} is no JSON here, and the reference simulator refuses it"));
-        remarks.say(caution.at(place).help(form.help()));
-    }
     if let Value::Map(_) = node.value {
+        if form == Form::Json
+            && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text)
+        {
+            let place = at(narrow(error.line() as u64).max(1), narrow(error.column() as u64).max(1));
+            let caution =
+                Diagnostic::caution(format!("{what} is no JSON here, and the reference simulator refuses it"));
+            remarks.say(caution.at(place).help(form.help()));
+        }
         return Some(node);
     }
     let place = if node.place.line == 0 { at(1, 1) } else { node.place };
@@ -154,7 +155,7 @@ impl<'a> Fields<'a> {
         let number = self.number(key)?;
         let place = self.get(key)?.place;
         if number.trunc() < f64::from(least) || number > f64::from(i32::MAX) {
-            let message = format!("`{key}` is {}", plain(number));
+            let message = format!("`{key}` is {number}");
             self.error(place, message, format!("a whole number from {least} to {}", i32::MAX));
             return None;
         }
@@ -165,7 +166,7 @@ impl<'a> Fields<'a> {
     /// Says that what stands behind the point of a number is cut off.
     pub fn cut(&mut self, key: &str, place: Place, number: f64) {
         if number.fract() != 0.0 {
-            let message = format!("`{key}` is a whole number: {} counts as {}", plain(number), plain(number.trunc()));
+            let message = format!("`{key}` is a whole number: {} counts as {}", number, number.trunc());
             self.caution(place, message, "the reference simulator cuts off what stands behind the point, and so do we");
         }
     }
@@ -256,4 +257,16 @@ pub fn inverse(target: f64, guess: f64, made: impl Fn(f64) -> f64) -> f64 {
     let above = std::iter::successors(Some(guess.next_up()), |it| Some(it.next_up())).take(NEAR);
     let exact = below.chain(above).filter(|&it| made(it) == target);
     exact.min_by_key(|it| it.to_string().len()).unwrap_or(guess)
+}
+
+/// A number as JSON has it: without a point if it is whole.
+#[must_use]
+pub fn number(value: f64) -> serde_json::Value {
+    if value.fract() == 0.0 && value.abs() < 1e15 { crate::units::signed(value).into() } else { value.into() }
+}
+
+/// How many there are of something: `1 dimension`, `2 dimensions`.
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use super::fields::{Fields, Form, open};
 use crate::input::tree::{Entry, Value};
 use crate::input::{Diagnostic, Remarks};
-use crate::units::{narrow, plain, whole};
+use crate::units::{narrow, whole};
 use crate::workload::trace::Group;
 
 /// From this number on, the reference's tags of a group are those of another.
@@ -70,7 +70,7 @@ fn group(entry: &Entry, ranks: u32, fields: &mut Fields<'_>) -> Option<Group> {
         let rank = match item.value {
             Value::Number(rank) if rank >= 0.0 && rank < f64::from(ranks) && rank.fract() == 0.0 => narrow(whole(rank)),
             Value::Number(rank) => {
-                let message = format!("group {id} names rank {}, which is not there", plain(rank));
+                let message = format!("group {id} names rank {rank}, which is not there");
                 fields.error(item.place, message, format!("ranks are 0 to {}", ranks.saturating_sub(1)));
                 continue;
             }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::fields::{Fields, Form, open};
+use super::fields::{Fields, Form, number, open};
 use crate::input::Remarks;
 use crate::system::machine::{Place, RemoteMemory};
-use crate::units::whole;
+use crate::system::rules::{Quirk, Rules};
 
 const TYPE: &str = "memory-type";
 const LATENCY: &str = "remote-mem-latency";
@@ -33,7 +33,7 @@ const TYPES: [(&str, Type); 4] = [
 
 /// Reads the memory of a machine with so many NPUs, if that is known; none if there is none, or something is wrong, which is
 /// remarked.
-pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<RemoteMemory> {
+pub fn read(path: &Path, npus: Option<u32>, rules: Rules, remarks: &mut Remarks) -> Option<RemoteMemory> {
     let node = open(path, "the memory file", Form::Json, remarks)?;
     let mut fields = Fields::new(&node, "the memory file", remarks);
     fields.unknown(&[TYPE, LATENCY, BANDWIDTH, NODES, NPUS]);
@@ -44,8 +44,8 @@ pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<Rem
             format!("write `\"{TYPE}\": \"{}\"`", TYPES[0].0),
         );
     }
-    let latency = whole_number(LATENCY, &mut fields);
-    let bandwidth = whole_number(BANDWIDTH, &mut fields);
+    let latency = amount(LATENCY, rules.has(Quirk::WholeNanoseconds), &mut fields);
+    let bandwidth = amount(BANDWIDTH, rules.has(Quirk::WholeMemoryBandwidth), &mut fields);
     let place = match fields.word(TYPE, &TYPES)? {
         Type::Nowhere => return None,
         Type::PerNpu => Place::PerNpu,
@@ -77,16 +77,19 @@ pub fn read(path: &Path, npus: Option<u32>, remarks: &mut Remarks) -> Option<Rem
     Some(RemoteMemory { place, latency: latency?, bandwidth })
 }
 
-/// A number without what stands behind its point, 0 if there is none.
-fn whole_number(key: &str, fields: &mut Fields<'_>) -> Option<f64> {
+/// A number that is not below 0, and 0 if there is none; what stands behind its point is cut off if that is the rule.
+fn amount(key: &str, is_cut: bool, fields: &mut Fields<'_>) -> Option<f64> {
     let Some(node) = fields.get(key) else { return Some(0.0) };
     let number = fields.number(key)?;
     if number < 0.0 {
-        fields.error(node.place, format!("`{key}` is {number}"), "a whole number, not below 0");
+        fields.error(node.place, format!("`{key}` is {number}"), "a number, not below 0");
         return None;
     }
-    fields.cut(key, node.place, number);
-    Some(number.trunc())
+    if is_cut {
+        fields.cut(key, node.place, number);
+        return Some(number.trunc());
+    }
+    Some(number)
 }
 
 /// The text of a memory file, for a machine with so many NPUs.
@@ -94,8 +97,8 @@ fn whole_number(key: &str, fields: &mut Fields<'_>) -> Option<f64> {
 pub fn write(memory: Option<RemoteMemory>, npus: u32) -> String {
     let name = |wanted: usize| TYPES[wanted].0;
     let Some(memory) = memory else { return json!({TYPE: name(0)}).to_string() };
-    let bandwidth = if memory.bandwidth.is_finite() { whole(memory.bandwidth) } else { 0 };
-    let mut file = json!({LATENCY: whole(memory.latency), BANDWIDTH: bandwidth});
+    let bandwidth = if memory.bandwidth.is_finite() { memory.bandwidth } else { 0.0 };
+    let mut file = json!({LATENCY: number(memory.latency), BANDWIDTH: number(bandwidth)});
     let kind = match memory.place {
         Place::PerNpu => 1,
         Place::PerNode { npus: of_node } => {

@@ -48,7 +48,7 @@ pub struct Options {
     pub congestion: Congestion,
     /// Whether the two keys of scheduling count, which the reference no longer reads.
     pub heeds_scheduling_keys: bool,
-    /// Which quirks are in force.
+    /// Which quirks of the reference are in force; those that the files' numbers go through are taken as they are read.
     pub rules: Rules,
 }
 
@@ -113,7 +113,7 @@ impl Pieces {
         }
         let system = system::read(&files.system, count, options, remarks);
         let npus = dimensions.as_deref().map(ranks);
-        let remote = files.memory.as_ref().and_then(|path| memory::read(path, npus, remarks));
+        let remote = files.memory.as_ref().and_then(|path| memory::read(path, npus, options.rules, remarks));
         Self { dimensions, system, remote }
     }
 
@@ -166,7 +166,9 @@ pub fn read(files: &Files, options: &Options) -> Result<Input, Problems> {
         trace::read(trace::Parts { workload: &files.workload, groups, own, own_prefixes, ranks }, &mut remarks)
     });
     let (Some(Parts { machine, .. }), Some(trace)) = (pieces.join(), trace) else { return Err(remarks) };
-    fit(&machine, &trace, &mut remarks);
+    if remarks.errors() == 0 {
+        fit(&machine, &trace, &mut remarks);
+    }
     if remarks.errors() > 0 { Err(remarks) } else { Ok(Input { machine, trace, remarks }) }
 }
 

@@ -10,7 +10,7 @@ use crate::input::Remarks;
 use crate::input::tree::Node;
 use crate::system::machine::Dimension;
 use crate::system::topology::Topology;
-use crate::units::{narrow, plain, whole};
+use crate::units::{narrow, whole};
 
 /// Bytes of a gigabyte of a link.
 const GIGABYTE: f64 = 1_073_741_824.0;
@@ -95,7 +95,7 @@ fn number(
     match found {
         Some(number) if is_right(number) => Some(number),
         Some(number) => {
-            fields.error(node.place, format!("`{key}` is {}", plain(number)), format!("write {wanted}"));
+            fields.error(node.place, format!("`{key}` is {number}"), format!("write {wanted}"));
             None
         }
         None => {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Options;
-use super::fields::{Fields, Form, open};
+use super::fields::{Fields, Form, counted, open};
 use crate::input::diagnostic::suggest;
 use crate::input::tree::Value;
 use crate::input::{Place, Remarks};
 use crate::system::collective::Collective;
 use crate::system::machine::{Bus, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe};
-use crate::units::{real, single, whole};
+use crate::system::rules::Quirk;
+use crate::units::{single, whole};
 
 /// What the file is, in remarks.
 const WHAT: &str = "the system file";
@@ -107,7 +108,7 @@ pub fn read(
         own,
         active_chunks: fields.count("active-chunks-per-dimension", 1).unwrap_or(1),
         queues: options.queues_per_dim,
-        endpoint_delay: real(endpoint_delay(options.injection_scale, &mut fields)),
+        endpoint_delay: endpoint_delay(options, &mut fields),
         memory_bandwidth,
         pace: pace(roofline, memory_bandwidth, &mut fields),
         remote: None,
@@ -157,10 +158,12 @@ fn algorithms(name: &str, dimensions: Option<usize>, fields: &mut Fields<'_>) ->
     let Some(dimensions) = dimensions else { return entries };
     let place = fields.get(&key).map_or_else(Place::default, |node| node.place);
     if items.len() > dimensions {
-        let message = format!("`{key}` has {} algorithms, and the network {dimensions} dimensions", items.len());
+        let message =
+            format!("`{key}` has {} for {}", counted(items.len(), "algorithm"), counted(dimensions, "dimension"));
         fields.error(place, message, "one algorithm for each dimension, innermost first");
     } else if items.len() < dimensions && !entries.iter().any(|entry| entry.whole) {
-        let message = format!("`{key}` has {} algorithms, and the network {dimensions} dimensions", items.len());
+        let message =
+            format!("`{key}` has {} for {}", counted(items.len(), "algorithm"), counted(dimensions, "dimension"));
         fields.caution(place, message, "the outer dimensions take no part, as in the reference simulator");
     }
     entries
@@ -175,10 +178,11 @@ fn entry(text: &str) -> Result<Entry, String> {
         }
         _ => (text.to_owned(), false),
     };
-    if let Some((_, recipe)) = RECIPES.iter().find(|recipe| recipe.0 == plain)
-        && !(whole && *recipe == Recipe::DoubleBinaryTree)
-    {
-        return Ok(Entry { recipe: *recipe, whole });
+    if let Some((name, recipe)) = RECIPES.iter().find(|recipe| recipe.0 == plain) {
+        return match recipe {
+            Recipe::DoubleBinaryTree if whole => Err(format!("it runs on one dimension alone: write `{name}`")),
+            recipe => Ok(Entry { recipe: *recipe, whole }),
+        };
     }
     if let Some(window) = plain.strip_prefix("direct") {
         return match window.parse::<i32>() {
@@ -314,24 +318,38 @@ fn chunks(has_own: bool, fields: &mut Fields<'_>) -> u64 {
 }
 
 /// Nanoseconds of an endpoint; scaled only if the file has the key, as the reference does.
-fn endpoint_delay(scale: f64, fields: &mut Fields<'_>) -> u64 {
-    const DEFAULT: u64 = 10;
-    if fields.entry("endpoint-delay").is_none() {
+fn endpoint_delay(options: &Options, fields: &mut Fields<'_>) -> f64 {
+    const KEY: &str = "endpoint-delay";
+    const DEFAULT: f64 = 10.0;
+    let scale = options.injection_scale;
+    let Some(node) = fields.get(KEY) else {
         if scale != 1.0 {
-            let message = format!("the scale of injection counts for nothing: {WHAT} lacks `endpoint-delay`");
-            fields.missing(false, message, format!("write `\"endpoint-delay\": {DEFAULT}`, and it is scaled"));
+            let message = format!("the scale of injection counts for nothing: {WHAT} lacks `{KEY}`");
+            fields.missing(false, message, format!("write `\"{KEY}\": {DEFAULT}`, and it is scaled"));
         }
         return DEFAULT;
+    };
+    let delay = fields.number(KEY).unwrap_or(0.0);
+    if !(0.0..=f64::from(i32::MAX)).contains(&delay) {
+        let help = format!("nanoseconds, from 0 to {}", i32::MAX);
+        fields.error(node.place, format!("`{KEY}` is {delay}"), help);
     }
-    let delay = fields.count("endpoint-delay", 0).unwrap_or(0);
-    whole((f64::from(delay) * scale).trunc())
+    if options.rules.has(Quirk::WholeNanoseconds) {
+        fields.cut(KEY, node.place, delay);
+        return (delay.trunc() * scale).trunc();
+    }
+    delay * scale
 }
 
 /// Bytes a second of the local memory.
 fn memory_bandwidth(roofline: bool, fields: &mut Fields<'_>) -> f64 {
     let key = "local-mem-bw";
-    let bandwidth = fields.number(key).unwrap_or(0.0) * 1e9;
     let place = fields.get(key).map(|node| node.place);
+    let bandwidth = match fields.number(key) {
+        Some(gigabytes) => gigabytes * 1e9,
+        None if place.is_some() => return f64::INFINITY,
+        None => 0.0,
+    };
     let is_error = roofline || bandwidth < 0.0;
     if bandwidth <= 0.0 {
         let message = match (place, roofline) {
@@ -351,7 +369,7 @@ fn memory_bandwidth(roofline: bool, fields: &mut Fields<'_>) -> f64 {
     bandwidth
 }
 
-fn pace(roofline: bool, memory: f64, fields: &mut Fields<'_>) -> Pace {
+fn pace(roofline: bool, memory_bandwidth: f64, fields: &mut Fields<'_>) -> Pace {
     let key = "peak-perf";
     let replays = fields.switch("replay-only").unwrap_or(false);
     let peak = fields.number(key);
@@ -370,7 +388,7 @@ fn pace(roofline: bool, memory: f64, fields: &mut Fields<'_>) -> Pace {
             None => fields.missing(true, message, help),
         }
     }
-    Pace::Roofline { peak, memory }
+    Pace::Roofline { peak, memory: memory_bandwidth }
 }
 
 fn bus(fields: &mut Fields<'_>) -> Option<Bus> {
@@ -395,13 +413,13 @@ fn bus(fields: &mut Fields<'_>) -> Option<Bus> {
 fn order<T: Copy + PartialEq>(key: &str, words: &[(&str, T)], options: &Options, fields: &mut Fields<'_>) -> T {
     let (default, otherwise) = (words[0].1, words[0].0);
     let Some(node) = fields.get(key) else { return default };
-    if options.heeds_scheduling_keys {
+    if options.heeds_scheduling_keys || !options.rules.has(Quirk::SchedulingKeysIgnored) {
         return fields.word(key, words).unwrap_or(default);
     }
     if node.scalar().as_deref() != Some(otherwise) {
         let message = format!("`{key}` counts for nothing: `{otherwise}` is what happens");
         let help =
-            "the reference simulator has stopped to read it; ask for scheduling keys to be heeded, and it counts here";
+            "the reference simulator no longer reads it; ask for scheduling keys to be heeded, and it counts here";
         fields.caution(node.place, message, help);
     }
     default
@@ -420,7 +438,7 @@ mod tests {
         for (wrong, help) in [
             ("rings", "did you mean `ring`?"),
             ("direct0", "`direct8` has at most 8 messages under way, `direct` all"),
-            ("oneDoubleBinaryTree", "did you mean `doubleBinaryTree`?"),
+            ("oneDoubleBinaryTree", "it runs on one dimension alone: write `doubleBinaryTree`"),
         ] {
             assert_eq!(entry(wrong), Err(help.to_owned()));
         }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use itertools::Itertools as _;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::chakra::{self, Oddities, Scope};
+use super::chakra::{self, Oddity, Scope};
 use super::groups;
 use crate::input::{Diagnostic, Remarks};
 use crate::system::machine::Own;
@@ -57,7 +58,7 @@ struct Shelf<'a> {
     claims: Vec<Option<(u32, u64)>>,
     /// The graph of a file, by a hash of its bytes; none if it is wrong.
     known: BTreeMap<u128, Option<u32>>,
-    oddities: Oddities,
+    oddities: BTreeMap<Oddity, (u64, String)>,
     /// Files with mistakes.
     wrong: usize,
 }
@@ -69,7 +70,7 @@ impl<'a> Shelf<'a> {
             graphs: Vec::new(),
             claims: Vec::new(),
             known: BTreeMap::new(),
-            oddities: Oddities::new(),
+            oddities: BTreeMap::new(),
             wrong: 0,
         }
     }
@@ -88,8 +89,9 @@ impl<'a> Shelf<'a> {
         let place = match read {
             Ok(read) => {
                 for (oddity, (count, first)) in read.oddities {
-                    let first = format!("{first} of `{}`", path.display());
-                    self.oddities.entry(oddity).or_insert_with(|| (0, first)).0 += count;
+                    let file = || format!("`{}`", path.display());
+                    let first = || first.map_or_else(file, |id| format!("operation {id} of {}", file()));
+                    self.oddities.entry(oddity).or_insert_with(|| (0, first())).0 += count;
                 }
                 self.graphs.push(read.graph);
                 self.claims.push(read.claim);
@@ -151,11 +153,9 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     let groups = groups?;
     let places = chakra::places(&groups);
     let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks });
-    let files: Vec<Option<PathBuf>> = (0..parts.ranks).map(|rank| find(parts.workload, rank)).collect();
-    report_missing(&parts, &files, remarks);
+    let files = files(&parts, remarks);
     let mut of_rank = Vec::with_capacity(files.len());
     for (rank, file) in (0..).zip(&files) {
-        let Some(file) = file else { continue };
         let Some(place) = shelf.read(file, remarks) else { continue };
         let mistakes = strangers(rank, &shelf.graphs[place as usize], shelf.claims[place as usize], &groups);
         if !mistakes.is_empty() {
@@ -171,22 +171,38 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     (remarks.errors() == before).then_some(trace)
 }
 
-/// Says which ranks have no trace, and which traces no rank.
-fn report_missing(parts: &Parts<'_>, files: &[Option<PathBuf>], remarks: &mut Remarks) {
-    let missing: Vec<u32> = (0..).zip(files).filter(|file| file.1.is_none()).map(|file| file.0).collect();
+/// The files of all ranks; none if one is missing, which is remarked.
+fn files(parts: &Parts<'_>, remarks: &mut Remarks) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut missing = Vec::new();
+    for rank in 0..parts.ranks {
+        match find(parts.workload, rank) {
+            Some(file) => files.push(file),
+            None => missing.push(rank),
+        }
+        if missing.len() > MANY {
+            break;
+        }
+    }
     if let Some(&first) = missing.first() {
-        let others = missing.len() - 1;
-        let others = if others == 0 { String::new() } else { format!(", and those of {others} other ranks") };
+        let others = match missing.len() - 1 {
+            0 => String::new(),
+            MANY => ", nor are those of other ranks".to_owned(),
+            1 => format!(", nor is that of rank {}", missing[1]),
+            _ => format!(", nor are those of ranks {}", missing[1..].iter().join(", ")),
+        };
         let message = format!("`{}` is not there{others}", path(parts.workload, first).display());
-        let help = format!(
-            "the network has {} NPUs, and each has a trace: `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`",
-            parts.ranks
-        );
+        let npus = parts.ranks;
+        let help =
+            format!("the network has {npus} NPUs, and each has a trace: `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`");
         remarks.say(Diagnostic::error(message).help(help));
-    } else if let Some(more) = find(parts.workload, parts.ranks) {
+        return Vec::new();
+    }
+    if let Some(more) = find(parts.workload, parts.ranks) {
         let message = format!("`{}` is not read: the network has {} NPUs", more.display(), parts.ranks);
         remarks.say(Diagnostic::caution(message).help("the trace has more ranks than the network"));
     }
+    files
 }
 
 /// What a rank's graph names and the rank may not.
