@@ -5,14 +5,17 @@
 
 mod chakra;
 mod fields;
-pub mod groups;
-pub mod memory;
-pub mod network;
+mod groups;
+mod memory;
+mod network;
 mod record;
-pub mod system;
+mod system;
 mod trace;
+mod write;
 
 use std::path::PathBuf;
+
+pub use write::{Failure, options, write, write_trace};
 
 use crate::input::{Diagnostic, Remarks};
 use crate::system::collective::Collective;

@@ -1,7 +1,7 @@
-//! Records of an execution trace in Chakra's form: a length, then a message of Protocol Buffers, read where they lie.
+//! Records of an execution trace in Chakra's form: a length, then a message of Protocol Buffers, read where they lie, and written.
 
 use prost::DecodeError;
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field};
 
 /// Why bytes are no records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -204,4 +204,71 @@ fn flags(mut bytes: &[u8]) -> Result<u32, Malformed> {
         }
     }
     Ok(bits)
+}
+
+/// Adds a record: its length, then its bytes.
+pub fn append(record: &[u8], to: &mut Vec<u8>) {
+    encode_varint(record.len() as u64, to);
+    to.extend_from_slice(record);
+}
+
+/// Adds a field that is a number; none if it is 0, which is what a missing one means.
+pub fn put_number(tag: u32, number: u64, to: &mut Vec<u8>) {
+    if number != 0 {
+        encode_key(tag, WireType::Varint, to);
+        encode_varint(number, to);
+    }
+}
+
+/// Adds a field of bytes.
+pub fn put_bytes(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
+    encode_key(tag, WireType::LengthDelimited, to);
+    append(bytes, to);
+}
+
+/// Adds the numbers of the operations that a node waits for.
+pub fn put_after(after: &[u64], to: &mut Vec<u8>) {
+    if !after.is_empty() {
+        let mut packed = Vec::with_capacity(after.len());
+        for &id in after {
+            encode_varint(id, &mut packed);
+        }
+        put_bytes(5, &packed, to);
+    }
+}
+
+/// Adds an attribute of a node.
+pub fn put_attribute(name: &str, value: Written<'_>, to: &mut Vec<u8>) {
+    let mut attribute = Vec::with_capacity(name.len() + 16);
+    put_bytes(1, name.as_bytes(), &mut attribute);
+    match value {
+        Written::Whole(number) => {
+            encode_key(13, WireType::Varint, &mut attribute);
+            encode_varint(number, &mut attribute);
+        }
+        Written::Flag(flag) => {
+            encode_key(27, WireType::Varint, &mut attribute);
+            encode_varint(flag.into(), &mut attribute);
+        }
+        Written::Flags(flags) => {
+            let mut list = Vec::new();
+            put_bytes(1, flags, &mut list);
+            put_bytes(28, &list, &mut attribute);
+        }
+        Written::Text(text) => put_bytes(29, text.as_bytes(), &mut attribute),
+    }
+    put_bytes(10, &attribute, to);
+}
+
+/// The value of an attribute to be written.
+#[derive(Debug, Clone, Copy)]
+pub enum Written<'a> {
+    /// A whole number.
+    Whole(u64),
+    /// True or false.
+    Flag(bool),
+    /// A list of true and false, a byte each.
+    Flags(&'a [u8]),
+    /// A text.
+    Text(&'a str),
 }
