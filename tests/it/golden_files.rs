@@ -251,3 +251,17 @@ fn what_the_reference_cannot_do_has_an_answer_or_a_reason() {
     }
     assert!(!seen.contains(&0), "{seen:?}");
 }
+
+#[test]
+fn all_of_them_are_read_again_as_they_are_written() {
+    let (workloads, programs) = (folder("workloads"), folder("random_programs"));
+    let all = rows("workloads").into_iter().map(|row| (files(workloads.path(), &row), options(&row)));
+    let all = all.chain(rows("random_programs").into_iter().map(|row| (program(programs.path(), &row), options(&row))));
+    let all: Vec<_> = all.collect();
+    let count = |(files, options): &(Files, Options)| {
+        let Ok(input) = read(files, options) else { return 0 };
+        crate::astra_sim::check_again(&input.machine, &input.trace);
+        1
+    };
+    assert_eq!(all.par_iter().map(count).sum::<u32>(), 898);
+}
