@@ -8,6 +8,7 @@ use polars::prelude::{AnyValue, DataFrame};
 use super::exit::WrongFlag;
 use crate::input::{Diagnostic, Place, Severity, Source};
 use crate::run::preview::Estimate;
+pub use crate::units::count;
 use crate::units::{Unit, human, whole};
 
 /// Prints remarks on a sweep file with the lines they are about.
@@ -130,19 +131,6 @@ pub fn frame(frame: &DataFrame, columns: &[String]) -> anyhow::Result<String> {
         }
     }
     Ok(table(columns, &rows))
-}
-
-/// A count with commas: `1,658,880`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (k, digit) in digits.chars().enumerate() {
-        if k > 0 && (digits.len() - k).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A count as well as it is known: `1,658,880`, `about 1,700,000,000 +- 3,000,000`, `fewer than about 15,000,000`.

@@ -14,7 +14,7 @@ mod quantity;
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
-pub use quantity::{Quantity, QuantityError, Unit, human, parse_unit, plain, split_number, unit_words};
+pub use quantity::{Quantity, QuantityError, Unit, count, human, parse_unit, plain, split_number, unit_words};
 
 /// Picoseconds in a nanosecond.
 const PS_PER_NS: f64 = 1e3;
