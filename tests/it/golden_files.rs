@@ -198,7 +198,7 @@ const OTHERWISE: &[(&str, Does)] = &[
     ("edge-size-mismatch", Waits("x4", &[(0, 1), (1, 1), (2, 1), (3, 1)])),
     ("edge-barrier-unsupported", Refuses("trace.0.et`: operation 1 (9) is a BARRIER")),
     ("edge-reduce-unsupported", Refuses("trace.0.et`: operation 1 (1) is a REDUCE")),
-    ("edge-cycle", Refuses("2 (comp2) waits for 1 (comp1) waits for 2 (comp2)")),
+    ("edge-cycle", Refuses("1 (comp1) waits for 2 (comp2) waits for 1 (comp1)")),
     ("edge-duplicate-id", Refuses("two operations have the number 1")),
     ("edge-missing-dep", Refuses("operation 2 waits for operation 99, which is not there")),
     ("edge-group-id-zero", Refuses("`0` is no number of a group")),

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 use thiserror::Error;
 
@@ -250,23 +249,12 @@ impl Graph {
 
     /// A circle of operations, each with its name, if there is one: each waits for the one behind it.
     fn circle(&self, edges: &[(usize, usize)]) -> Option<Vec<(u64, String)>> {
-        // An edge from an operation to what it waits for.
         let graph = DiGraph::<(), ()>::from_edges(
             edges.iter().map(|&(first, then)| (narrow(then as u64), narrow(first as u64))),
         );
-        let is_circle =
-            |part: &Vec<petgraph::graph::NodeIndex>| part.len() > 1 || graph.contains_edge(part[0], part[0]);
-        let part = tarjan_scc(&graph).into_iter().find(is_circle)?;
-        let mut way = vec![part[0]];
-        loop {
-            let next = graph.neighbors(*way.last()?).find(|next| part.contains(next))?;
-            if let Some(start) = way.iter().position(|&seen| seen == next) {
-                way.drain(..start);
-                break;
-            }
-            way.push(next);
-        }
-        Some(way.into_iter().map(|k| (self.nodes[k.index()].id, self.name(k.index()).to_owned())).collect())
+        let way = super::circle::circles(&graph).into_iter().next()?;
+        let from = way.into_iter().filter_map(|edge| Some(graph.edge_endpoints(edge)?.0.index()));
+        Some(from.map(|k| (self.nodes[k].id, self.name(k).to_owned())).collect())
     }
 }
 
@@ -304,6 +292,18 @@ mod tests {
             "{text}"
         );
         assert_eq!(build(&[(1, "self", &[1])]).map(drop), Err(Broken::Circle(vec![(1, "self".into())])));
+    }
+
+    #[test]
+    fn a_circle_may_be_long() {
+        let mut draft = Draft::default();
+        let last = 300_000;
+        for id in 0..=last {
+            let after = if id == 0 { last } else { id - 1 };
+            draft.push(Node { id, work: Work::Nothing, recorded: 0, on_host: false }, "", [after]);
+        }
+        let Err(Broken::Circle(members)) = draft.finish() else { panic!("a circle") };
+        assert_eq!(members.len() as u64, last + 1);
     }
 
     #[test]

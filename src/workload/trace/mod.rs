@@ -2,6 +2,7 @@
 //!
 //! Ranks that do the same share one graph. Nothing here knows a machine: how long anything takes is the engine's matter.
 
+mod circle;
 pub mod graph;
 
 pub use graph::{Broken, Graph, Node, Work};
