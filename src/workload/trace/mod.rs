@@ -2,9 +2,14 @@
 //!
 //! Ranks that do the same share one graph. Nothing here knows a machine: how long anything takes is the engine's matter.
 
+mod chain;
+mod check;
 mod circle;
+pub mod fault;
 pub mod graph;
+mod wait;
 
+pub use fault::{Fault, Spot};
 pub use graph::{Broken, Graph, Node, Work};
 use itertools::Itertools as _;
 
