@@ -1,12 +1,15 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
 pub mod compare;
+pub mod deadlock;
 pub mod document;
 pub mod evaluate;
 pub mod layout;
 pub mod preview;
 pub mod progress;
+pub mod simulate;
 pub mod stretch;
+pub mod timeline;
 pub mod worker;
 
 use std::path::{Path, PathBuf};
