@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, FromArgMatches, Parser, Subcommand};
 use itertools::Itertools;
 
 use crate::column::Direction;
+use crate::engine::event_driven::Path;
+use crate::system::machine::Congestion;
 
 /// Which network, which parallel plan, which memory? Sweeps of design points for systems that train large models.
 #[derive(Debug, Parser)]
@@ -29,6 +32,8 @@ pub enum Command {
     Pareto(RankArgs),
     /// SQL over a folder of results; the table is `points`
     Query(QueryArgs),
+    /// Simulate execution traces as ASTRA-sim 2.0 does, from its own files: every message, to the cycle
+    Simulate(SimulateArgs),
     /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
@@ -136,6 +141,116 @@ pub struct QueryArgs {
     /// As CSV instead of a table
     #[arg(long)]
     pub csv: bool,
+}
+
+/// Arguments of `simulate`: the reference's own, then ours.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SIMULATE)]
+pub struct SimulateArgs {
+    /// Execution traces: PREFIX stands for PREFIX.0.et, PREFIX.1.et, ..., one for each rank
+    #[arg(long, value_name = "PREFIX", help_heading = INPUTS)]
+    pub workload_configuration: PathBuf,
+    /// The system: how collectives run (JSON)
+    #[arg(long, value_name = "FILE", help_heading = INPUTS)]
+    pub system_configuration: PathBuf,
+    /// The network: its dimensions (YAML)
+    #[arg(long, value_name = "FILE", help_heading = INPUTS)]
+    pub network_configuration: PathBuf,
+    /// The memory beyond the NPUs' own (JSON) [default: there is none]
+    #[arg(long, value_name = "FILE", help_heading = INPUTS)]
+    pub remote_memory_configuration: Option<PathBuf>,
+    /// Communicator groups (JSON); a path that holds the word `empty` means none
+    #[arg(long, value_name = "FILE", default_value = "empty", help_heading = INPUTS)]
+    pub comm_group_configuration: PathBuf,
+    /// Queues of each dimension
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = SETTINGS)]
+    pub num_queues_per_dim: u32,
+    /// Multiplies the endpoint delay of the system file
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = SETTINGS)]
+    pub injection_scale: f64,
+    /// Whether a receiver asks for a message before it is sent
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value = "false", default_missing_value = "true",
+        value_parser = flag, action = ArgAction::Set, help_heading = SETTINGS)]
+    pub rendezvous_protocol: bool,
+    /// Whether a link carries one message at a time; if so, the network has one dimension
+    #[arg(long, value_name = "BACKEND", default_value = BACKENDS[0],
+        value_parser = PossibleValuesParser::new(BACKENDS).map(congestion), help_heading = SETTINGS)]
+    pub backend: Congestion,
+    /// Take the scheduling keys of the system file for what they say; ASTRA-sim ignores them
+    #[arg(long, help_heading = SETTINGS)]
+    pub heed_scheduling_keys: bool,
+    /// Whether one rank stands for all that do the same, or every message is simulated
+    #[arg(long, value_name = "PATH", default_value = PATHS[0],
+        value_parser = PossibleValuesParser::new(PATHS).map(path), help_heading = SETTINGS)]
+    pub path: Path,
+    /// No effect, as in ASTRA-sim
+    #[arg(long, value_name = "FACTOR", help_heading = IGNORED)]
+    pub comm_scale: Option<String>,
+    /// No effect, as in ASTRA-sim
+    #[arg(long, value_name = "FACTOR", help_heading = IGNORED)]
+    pub compute_scale: Option<String>,
+    /// No effect: there is no log
+    #[arg(long, value_name = "FILE", help_heading = IGNORED)]
+    pub logging_configuration: Option<PathBuf>,
+    /// No effect: there is no log
+    #[arg(long, value_name = "DIR", help_heading = IGNORED)]
+    pub logging_folder: Option<PathBuf>,
+    /// One JSON object instead of tables
+    #[arg(long, help_heading = OUTPUTS)]
+    pub json: bool,
+    /// Also write every operation's start and end, as trace events that Perfetto opens
+    #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
+    pub timeline: Option<PathBuf>,
+}
+
+const INPUTS: &str = "Input";
+const SETTINGS: &str = "Settings";
+const OUTPUTS: &str = "Output";
+const IGNORED: &str = "Accepted, without effect";
+
+/// What stands below the help of `simulate`.
+const SIMULATE: &str = "\
+A command line of ASTRA-sim's analytical simulators works as it is, whether `--option=value` or `--option value`. \
+Times are whole nanoseconds, which ASTRA-sim calls cycles. As exposed communication it counts the end of a rank \
+less its computation: waiting and memory are in it too.
+
+Exit codes: 0 all ranks came to their end, 2 a file or an option is wrong or ranks wait for each other for ever.";
+
+/// The two simulators of the reference.
+pub const BACKENDS: [&str; 2] = ["congestion_unaware", "congestion_aware"];
+
+/// What a backend means.
+#[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
+fn congestion(backend: String) -> Congestion {
+    if backend == BACKENDS[1] { Congestion::Aware } else { Congestion::Unaware }
+}
+
+/// The ways to an outcome.
+pub const PATHS: [&str; 3] = ["automatic", "symmetric", "messages"];
+
+/// What a way is.
+#[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
+fn path(path: String) -> Path {
+    match PATHS.iter().position(|name| *name == path) {
+        Some(1) => Path::Symmetric,
+        Some(2) => Path::Messages,
+        _ => Path::Automatic,
+    }
+}
+
+/// A factor: not negative, and finite.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.trim().parse().map_err(|_| "not a number".to_owned())?;
+    if factor.is_finite() && factor >= 0.0 { Ok(factor) } else { Err("a factor is 0 or more".to_owned()) }
+}
+
+/// Yes or no, in the reference's words.
+fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "False" => Ok(false),
+        _ => Err("`true` or `false`".to_owned()),
+    }
 }
 
 /// Arguments of `list`.

@@ -10,6 +10,7 @@ mod query;
 mod rank;
 mod render;
 mod run;
+mod simulate;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ pub fn main() -> ExitCode {
         Command::Top(args) => rank::top(&args),
         Command::Pareto(args) => rank::pareto(&args),
         Command::Query(args) => query::query(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::List(args) => list::list(&args),
     };
     match done {

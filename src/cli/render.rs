@@ -6,7 +6,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::exit::WrongFlag;
-use crate::input::{Diagnostic, Place, Severity, Source};
+use crate::input::{Diagnostic, Place, Remarks, Severity, Source};
 use crate::run::preview::Estimate;
 pub use crate::units::count;
 use crate::units::{Unit, human, whole};
@@ -15,6 +15,15 @@ use crate::units::{Unit, human, whole};
 pub fn diagnostics(found: &[Diagnostic], file: &Path, text: &str, overrides: &[String]) {
     for diagnostic in found {
         anstream::eprintln!("{}\n", diagnostic_text(diagnostic, &file.display().to_string(), text, overrides));
+    }
+}
+
+/// Prints remarks on several files, each with the line of its file.
+pub fn remarks(remarks: &Remarks) {
+    for diagnostic in &remarks.found {
+        let text = diagnostic.place.and_then(|place| remarks.text(place));
+        let (name, content) = text.map_or(("", ""), |text| (&text.name, &text.content));
+        anstream::eprintln!("{}\n", diagnostic_text(diagnostic, name, content, &[]));
     }
 }
 
