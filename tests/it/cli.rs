@@ -7,7 +7,7 @@ use crate::support::{code, run, segments, text};
 
 #[test]
 fn every_subcommand_has_help_and_nothing_is_a_wrong_call() {
-    for subcommand in ["run", "preview", "top", "pareto", "query", "list"] {
+    for subcommand in ["run", "preview", "top", "pareto", "query", "simulate", "list"] {
         assert_eq!(code(&run(&[subcommand, "--help"])), 0);
     }
     assert_eq!(code(&run(&[])), 2);
