@@ -52,6 +52,8 @@ pub enum Oddity {
     Dimensions,
     /// A collective of no bytes.
     Empty,
+    /// A collective that is not simulated, or not whole, in a trace that is replayed.
+    Replayed,
     /// A rank does nothing.
     Idle,
 }
@@ -77,6 +79,10 @@ impl Oddity {
             Self::Empty => (
                 "collectives of no bytes are there",
                 "an all-gather ends at once, where the reference simulator waits for ever; others are made larger, as there",
+            ),
+            Self::Replayed => (
+                "collectives that cannot be simulated are replayed",
+                "they last as long as was recorded, as in the reference simulator",
             ),
             Self::Idle => {
                 ("a rank does nothing: it is done at once", "the reference simulator refuses a trace without nodes")
@@ -106,6 +112,8 @@ pub struct Scope<'a> {
     pub groups: &'a BTreeMap<u64, u32>,
     /// How many ranks, or members of a collective's own trace, there are.
     pub ranks: u32,
+    /// Whether every operation lasts as long as was recorded, so that it does not matter what a collective is.
+    pub is_replayed: bool,
 }
 
 /// Reads a graph from the bytes of a file, not compressed.
@@ -230,7 +238,13 @@ impl Reader<'_> {
                 let (from, bytes, tag) = self.message("comm_src", attributes.comm_src, attributes)?;
                 Work::Receive { from, bytes, tag }
             }
-            kind::COLLECTIVE => self.collective(raw)?,
+            kind::COLLECTIVE => match self.collective(raw) {
+                Err(_) if self.scope.is_replayed => {
+                    self.odd(Oddity::Replayed, raw.id);
+                    Work::Nothing
+                }
+                work => work?,
+            },
             other => return Err(format!("is of a kind that is not known: {other}")),
         };
         Ok((work, on_host, recorded))

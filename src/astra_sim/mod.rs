@@ -141,7 +141,8 @@ pub fn read_machine(files: &Files, options: &Options, remarks: &mut Remarks) -> 
 
 /// Reads the trace of a machine's ranks; none if something is wrong, which is remarked.
 ///
-/// It depends on the number of ranks and on [`Machine::own`] alone, so machines that agree in these may share it.
+/// It depends on the number of ranks, on [`Machine::own`] and on whether the trace is replayed, so machines that agree in these
+/// may share it.
 pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option<Trace> {
     let pieces = trace::Parts {
         workload: &files.workload,
@@ -149,6 +150,7 @@ pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option
         own: &parts.machine.own,
         own_prefixes: &parts.own,
         ranks: parts.machine.npus(),
+        is_replayed: parts.machine.pace == Pace::Replayed,
     };
     trace::read(pieces, remarks)
 }
@@ -164,9 +166,15 @@ pub fn read(files: &Files, options: &Options) -> Result<Input, Problems> {
     let trace = pieces.dimensions.as_deref().and_then(|dimensions| {
         let (own, own_prefixes) =
             pieces.system.as_ref().map_or((&default, &[][..]), |(machine, own)| (&machine.own, own.as_slice()));
-        let ranks = ranks(dimensions);
-        let groups = files.groups.as_deref();
-        trace::read(trace::Parts { workload: &files.workload, groups, own, own_prefixes, ranks }, &mut remarks)
+        let pieces = trace::Parts {
+            workload: &files.workload,
+            groups: files.groups.as_deref(),
+            own,
+            own_prefixes,
+            ranks: ranks(dimensions),
+            is_replayed: pieces.system.as_ref().is_some_and(|(machine, _)| machine.pace == Pace::Replayed),
+        };
+        trace::read(pieces, &mut remarks)
     });
     let (Some(Parts { machine, .. }), Some(trace)) = (pieces.join(), trace) else { return Err(remarks) };
     if remarks.errors() == 0 {

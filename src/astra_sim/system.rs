@@ -400,7 +400,18 @@ fn bus(fields: &mut Fields<'_>) -> Option<Bus> {
         single(number)
     });
     let processing = fields.count("local-reduction-delay", 0).unwrap_or(1);
-    fields.switch("model-shared-bus").unwrap_or(false).then(|| Bus {
+    let key = "model-shared-bus";
+    let is_on = fields.switch(key).unwrap_or(false);
+    if let (true, Some(node)) = (is_on, fields.get(key))
+        && node.value != Value::Number(1.0)
+    {
+        fields.caution(
+            node.place,
+            format!("`{key}` is on here"),
+            "in the reference simulator the number 1 alone is on",
+        );
+    }
+    is_on.then(|| Bus {
         latency: whole(latency),
         overhead: whole(overhead),
         gap: whole(gap),

@@ -143,6 +143,8 @@ pub struct Parts<'a> {
     pub own_prefixes: &'a [PathBuf],
     /// How many ranks there are.
     pub ranks: u32,
+    /// Whether every operation lasts as long as was recorded.
+    pub is_replayed: bool,
 }
 
 /// Reads the trace of all ranks; none if something is wrong, which is remarked.
@@ -152,7 +154,7 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     // Without its groups a trace's collectives would all be wrong.
     let groups = groups?;
     let places = chakra::places(&groups);
-    let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks });
+    let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks, is_replayed: parts.is_replayed });
     let files = files(&parts, remarks);
     let mut of_rank = Vec::with_capacity(files.len());
     for (rank, file) in (0..).zip(&files) {
@@ -251,7 +253,7 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
     let mut own = Vec::with_capacity(members.len());
     for (prefix, sizes) in parts.own_prefixes.iter().zip(members) {
         let most = sizes.last().copied().unwrap_or(0);
-        let mut shelf = Shelf::new(Scope { groups: &no_groups, ranks: most });
+        let mut shelf = Shelf::new(Scope { groups: &no_groups, ranks: most, is_replayed: false });
         let mut of_member = Vec::new();
         for member in 0..most {
             let Some(file) = find(prefix, member) else {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use starsweep::astra_sim::{Files, Input, Options, options, read, write};
+use starsweep::astra_sim::{Files, Input, Options, options, read, read_machine, read_trace, write};
+use starsweep::engine::event_driven::simulate;
 use starsweep::input::{Remarks, Severity};
 use starsweep::system::collective::Collective;
 use starsweep::system::machine::{
@@ -13,6 +14,7 @@ use starsweep::system::machine::{
 };
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
+use starsweep::units::Time;
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Graph, Group, Node, Trace, Work};
 
@@ -170,6 +172,7 @@ fn each_mistake_and_each_trap_is_told_with_its_place() {
             "\"local-mem-bw\": 50",
             "\"local-mem-bw\": 50, \"all-reduce-implementation-custom\": [\"none\"]",
         )],
+        &[("system.json", "\"local-mem-bw\": 50", "\"local-mem-bw\": 50, \"model-shared-bus\": true")],
         &[("system.json", "{\n", "[\n"), ("system.json", "\n}", "\n]")],
         &[("memory.json", "NO_MEMORY", "NO_MEMROY")],
         &[(
@@ -326,6 +329,32 @@ fn compressed_traces_are_read_whatever_their_names() {
     assert_eq!((trace.of_rank.as_slice(), &trace.graphs[0]), (&[0, 0, 1, 1][..], &plain.graphs[0]));
     case.put("w.0.et", &packed[..packed.len() - 9]);
     assert!(case.said().contains("`w.0.et`: the compressed file is broken"), "{}", case.said());
+}
+
+#[test]
+fn a_trace_that_is_replayed_may_have_collectives_that_are_not_simulated() {
+    let case = Case::new();
+    let mut barrier = node(1, COLLECTIVE, &[], &[("comm_type", Value::Int64(9))]);
+    barrier.duration_micros = 7;
+    case.traces(4, &[barrier]);
+    assert_eq!(case.read().map(drop).map_err(|problems| problems.errors()), Err(1));
+    case.put("system.json", SYSTEM.replace("\"local-mem-bw\"", "\"replay-only\": 1, \"local-mem-bw\""));
+    let input = case.read().unwrap_or_else(|problems| panic!("{problems:?}"));
+    let outcome = simulate(&input.machine, &input.trace, false).expect("an outcome");
+    assert_eq!(outcome.ranks[3].finish, Some(Time::picoseconds(7_000_000)));
+    assert!(case.said().contains("collectives that cannot be simulated are replayed (operation 1 of `w.0.et`)"));
+}
+
+#[test]
+fn machines_of_as_many_ranks_share_a_trace() {
+    let mut case = Case::new();
+    let mut remarks = Remarks::default();
+    let parts = read_machine(&case.files, &case.options, &mut remarks).expect("a machine");
+    let trace = read_trace(&case.files, &parts, &mut remarks).expect("a trace");
+    case.options.queues_per_dim = 2;
+    let other = read_machine(&case.files, &case.options, &mut remarks).expect("a machine");
+    assert_eq!(remarks.found, []);
+    assert_eq!(case.read().map(|input| (input.machine, input.trace)), Ok((other.machine, trace)));
 }
 
 #[test]
