@@ -6,7 +6,7 @@ use super::report::Report;
 use crate::system::collective::Collective;
 use crate::system::hierarchy::{self, Cost};
 use crate::system::{MAX_DIMS, System};
-use crate::units::{Bytes, Time, real};
+use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
 use crate::workload::program::{Account, Operation, Phase, Program, RankClass, Work};
@@ -16,6 +16,8 @@ use crate::workload::program::{Account, Operation, Phase, Program, RankClass, Wo
 struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
+    /// How long each dimension is busy, with data-parallel traffic and with other.
+    busy: [[Time; 2]; MAX_DIMS],
 }
 
 impl Tally {
@@ -23,11 +25,35 @@ impl Tally {
         self.exposed.iter().copied().sum()
     }
 
-    fn add(&mut self, other: &Self, times: u64) {
+    fn add(&mut self, other: &Self, times: u64, dimensions: usize) {
         for (mine, theirs) in self.exposed.iter_mut().zip(&other.exposed) {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
+        for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
+            *mine = [mine[0] + theirs[0] * times, mine[1] + theirs[1] * times];
+        }
+    }
+
+    /// What is left of data-parallel traffic, `data` in all, once it has hidden beneath `pass`.
+    ///
+    /// It gives way to other traffic on the dimensions that both use, and waits the longer the nearer such a dimension is to
+    /// being its slowest:
+    ///
+    /// ```text
+    /// left = max(0, data + max of (x (1 + x) / 2 * others) - pass)            x = P / max P
+    /// ```
+    ///
+    /// P the time of data-parallel traffic on a dimension, others that of other traffic there. One dimension: 8 ms beneath a
+    /// pass of 10 ms in which others send for 4 ms leave 2 ms.
+    fn left(data: Time, pass: Time, own: &[[Time; 2]; MAX_DIMS], others: impl Fn(usize) -> Time) -> Time {
+        let most = own.iter().map(|busy| busy[0]).max().unwrap_or(Time::ZERO).as_seconds();
+        let mut waits = 0.0_f64;
+        for (k, busy) in own.iter().enumerate().filter(|(_, busy)| busy[0] > Time::ZERO) {
+            let share = busy[0].as_seconds() / most;
+            waits = waits.max(share * f64::midpoint(1.0, share) * others(k).as_seconds());
+        }
+        (data + Delay::seconds(waits).round()).saturating_sub(pass).min(data)
     }
 }
 
@@ -48,8 +74,8 @@ struct Prices<'a> {
     placement: &'a Placement,
     system: &'a System,
     known: ArrayVec<(Collective, Group, Bytes, Time), REMEMBERED>,
-    /// Bytes sent by each known one in each span of its group.
-    sent: ArrayVec<ArrayVec<f64, MAX_DIMS>, REMEMBERED>,
+    /// Bytes sent by each known one in each span of its group, and how long they keep it busy.
+    sent: ArrayVec<ArrayVec<(f64, Time), MAX_DIMS>, REMEMBERED>,
 }
 
 impl Prices<'_> {
@@ -59,6 +85,7 @@ impl Prices<'_> {
         (collective, group, size): (Collective, Group, Bytes),
         times: f64,
         sent: &mut [f64; MAX_DIMS],
+        mut busy: impl FnMut(usize, Time),
     ) -> Time {
         let spans = self.placement.spans(group);
         let found = self.known.iter().position(|known| (known.0, known.1, known.2) == (collective, group, size));
@@ -69,25 +96,41 @@ impl Prices<'_> {
             }
             let cost = Cost::of(collective, size, spans, self.system);
             self.known.push((collective, group, size, cost.delay.round()));
-            self.sent.push(cost.sent);
+            self.sent.push(cost.sent.iter().copied().zip(cost.busy.iter().map(|busy| busy.round())).collect());
             self.known.len() - 1
         });
-        for (span, bytes) in spans.iter().zip(&self.sent[k]) {
+        for (span, &(bytes, time)) in spans.iter().zip(&self.sent[k]) {
             sent[span.dim] += bytes * times;
+            busy(span.dim, time);
         }
         self.known[k].3
+    }
+}
+
+/// Kinds of stages at most: the first, those between, the last.
+const CLASSES: usize = 4;
+
+/// Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
+/// hides the other while the first p microbatches go through: p times the smaller of the two. `passes` are ascending.
+fn uneven(passes: &[Time], program: &Program) -> Time {
+    match passes {
+        [least, .., second, _] if program.chunks > 1 => {
+            second.saturating_sub(*least) * program.microbatches.min(program.stages)
+        }
+        _ => Time::ZERO,
     }
 }
 
 /// How long a program takes on a machine.
 ///
 /// ```text
-/// T = m * max(F + B) + (p - 1) / v * mean(F + B) + max(step)                    [Narayanan21]
+/// T = m * max(F + B) + (sum(F + B) - max(F + B)) / v + U + max(step)            [Narayanan21]
 /// ```
 ///
-/// m microbatches, p stages, v chunks of each, F and B the passes of one microbatch through one stage; max over the
-/// kinds of stages, mean over all. Even stages without communication give the bubble's share (p - 1) / (m + p - 1), and
-/// interleaved (p - 1) / (v m) of the rest.
+/// m microbatches, v chunks of a stage, F and B the passes of one microbatch through one stage; max and sum over the p
+/// stages: the first microbatch goes through all of them, the others follow at the pace of the slowest. Even stages without
+/// communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest. U is what two
+/// uneven stages cost besides, interleaved.
 ///
 /// Worked: p = 4, m = 8, v = 1, F + B = 3 ms: 8 * 3 + 3 * 3 = 33 ms, bubble 9 of 33 = 3 / 11.
 ///
@@ -98,10 +141,12 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut step = Tally::default();
     let mut all_stages = Time::ZERO;
+    let mut passes: ArrayVec<Time, CLASSES> = ArrayVec::new();
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
         all_stages += once * class.stages;
+        let _ = passes.try_push(once);
         if cost.step.total() > step.total() {
             step = cost.step;
         }
@@ -110,15 +155,16 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         }
     }
     let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
-    let Some((_, slowest)) = slowest else { return Err(too_long) };
+    let Some((longest, slowest)) = slowest else { return Err(too_long) };
     let mut sum = Tally::default();
-    sum.add(&slowest.forward, program.microbatches);
-    sum.add(&slowest.backward, program.microbatches);
-    sum.add(&step, 1);
-    let idle = all_stages * (program.stages - 1);
-    let bubble = idle / (program.stages * program.chunks);
+    sum.add(&slowest.forward, program.microbatches, 0);
+    sum.add(&slowest.backward, program.microbatches, 0);
+    sum.add(&step, 1, 0);
+    let idle = all_stages.saturating_sub(longest);
+    passes.sort_unstable();
+    let bubble = idle / program.chunks + uneven(&passes, program);
     let total = sum.total() + bubble;
-    if total == Time::MAX || idle == Time::MAX {
+    if total == Time::MAX || all_stages == Time::MAX {
         return Err(too_long);
     }
     let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };
@@ -147,15 +193,35 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
         if program.overlap && data > Time::ZERO {
             // Within a pass, traffic of the data stream hides beneath the rest of its own block. What is due once a step
             // hides beneath a pass of the last, or the next, microbatch, but for the layer that is ready last, or due first:
-            // exposed = max(data / L, data - pass (L - 1) / L). 262 ms beneath 37 ms of 8 layers leave 230 ms.
+            // exposed = max(data / L, data - pass (L - 1) / L) if nothing else uses its dimensions. 262 ms beneath 37 ms of
+            // 8 layers leave 230 ms.
             let but_one = |time: Time| time.saturating_sub(time / layers);
-            let hidden = match block.hidden_beneath {
-                Some(Phase::Forward) => but_one(data).min(but_one(cost.forward.total())),
-                Some(_) => but_one(data).min(but_one(cost.backward.total())),
-                None if block.phase == Phase::Step => Time::ZERO,
-                None => data.min(once.total().saturating_sub(data)),
+            //
+            // A stage with v chunks has the gradients of each but the last a pass of p microbatches through one chunk earlier,
+            // and its weights as much later.
+            let v = program.chunks;
+            let ahead = (v - 1) * program.stages;
+            let beneath = |pass: &Tally| {
+                let part = |share: u64, window: u64| {
+                    let own = once.busy.map(|busy| busy.map(|time| time * share / layers));
+                    let window = |time: Time| but_one(time) * window / v;
+                    let others = |k: usize| window(pass.busy[k][1]);
+                    Tally::left(data * share / layers, window(pass.total()), &own, others)
+                };
+                // All but one layer of one chunk beneath that chunk, or all but one layer of all.
+                part((layers / v).saturating_sub(1), 1).max(part(layers - 1, ahead + 1))
             };
-            once.exposed[Account::Data as usize] = data.saturating_sub(hidden);
+            // Weights that are late make a stage that waits for its first backward pass wait the less.
+            let waits = if v == 1 { cost.backward.total() * (program.stages - 1) } else { Time::ZERO };
+            once.exposed[Account::Data as usize] = match block.hidden_beneath {
+                Some(Phase::Forward) => data / layers + beneath(&cost.forward).saturating_sub(waits),
+                Some(_) => data / layers + beneath(&cost.backward),
+                None if block.phase == Phase::Step => data,
+                None => {
+                    let rest = once.total().saturating_sub(data);
+                    Tally::left(data, rest, &once.busy, |k| once.busy[k][1])
+                }
+            };
         }
         if block.phase == Phase::Forward {
             layers = layers.max(block.repeat);
@@ -165,7 +231,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             Phase::Backward => &mut cost.backward,
             Phase::Step => &mut cost.step,
         };
-        tally.add(&once, block.repeat);
+        tally.add(&once, block.repeat, prices.system.network.dims.len());
     }
     cost
 }
@@ -187,7 +253,10 @@ fn block_cost(operations: &[Operation], prices: &mut Prices<'_>, times: f64, sen
                 }
                 hierarchy::send(size, spans, prices.system).round()
             }
-            Work::Collective { collective, group, size } => prices.collective((collective, group, size), times, sent),
+            Work::Collective { collective, group, size } => {
+                let kind = usize::from(!operation.is_data_stream());
+                prices.collective((collective, group, size), times, sent, |dim, time| tally.busy[dim][kind] += time)
+            }
         };
         tally.exposed[operation.account as usize] += time;
         if operation.is_data_stream() {

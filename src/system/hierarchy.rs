@@ -18,6 +18,8 @@ pub struct Cost {
     pub delay: Delay,
     /// Bytes that the busiest NPU sends in each of the group's spans, in their order.
     pub sent: ArrayVec<f64, MAX_DIMS>,
+    /// How long chunks keep each of the spans busy.
+    pub busy: ArrayVec<Delay, MAX_DIMS>,
 }
 
 /// The time and traffic of one phase of one chunk.
@@ -41,7 +43,8 @@ impl Cost {
     #[must_use]
     pub fn of(collective: Collective, size: Bytes, spans: &[Span], system: &System) -> Self {
         if spans.is_empty() || size == Bytes::ZERO {
-            return Self { delay: Delay::ZERO, sent: spans.iter().map(|_| 0.0).collect() };
+            let nothing = spans.iter().map(|_| 0.0).collect();
+            return Self { delay: Delay::ZERO, sent: nothing, busy: spans.iter().map(|_| Delay::ZERO).collect() };
         }
         let chunks = real(system.collectives.chunks);
         let mut inwards: ArrayVec<Phase, MAX_DIMS> = ArrayVec::new();
@@ -64,6 +67,7 @@ impl Cost {
             }
         }
         let sent = outwards.iter().zip(&inwards).map(|(out, back)| chunks * busiest(out, back)).collect();
+        let busy = outwards.iter().zip(&inwards).map(|(out, back)| (out.delay + back.delay) * chunks).collect();
         // Spans of one dimension take turns on it: nothing is spent twice.
         let taken_twice = spans.windows(2).any(|pair| pair[0].dim == pair[1].dim);
         let delay = if taken_twice {
@@ -73,7 +77,7 @@ impl Cost {
         } else {
             one_way(&outwards, chunks)
         };
-        Self { delay, sent }
+        Self { delay, sent, busy }
     }
 }
 
