@@ -201,6 +201,7 @@ fn operation(node: &Node, name: &str, after: &[u64], groups: &[Group], to: &mut 
     let mut whole = |name: &str, number: u64| put_attribute(name, Written::Whole(number), to);
     match node.work {
         Work::Nothing => {}
+        Work::Sum { .. } => return Err("it is the sum of others".to_owned()),
         Work::Compute { operations, bytes } => {
             for (name, number) in [("num_ops", operations), ("tensor_size", bytes)] {
                 if let Some(number) = number {
@@ -244,7 +245,7 @@ fn operation(node: &Node, name: &str, after: &[u64], groups: &[Group], to: &mut 
 /// The kind of node that does some work.
 const fn kind_of(work: Work) -> u64 {
     match work {
-        Work::Nothing => kind::INVALID,
+        Work::Nothing | Work::Sum { .. } => kind::INVALID,
         Work::Compute { .. } => kind::COMPUTE,
         Work::Load { .. } => kind::LOAD,
         Work::Store { .. } => kind::STORE,

@@ -151,6 +151,7 @@ fn describe(work: Work) -> String {
         Work::Receive { from, bytes, tag } => format!("receive {bytes} bytes from rank {from}, tag {tag}"),
         Work::Load { bytes } => format!("load {bytes} bytes"),
         Work::Store { bytes } => format!("store {bytes} bytes"),
+        Work::Sum { .. } => "blocks".to_owned(),
         Work::Nothing => "nothing".to_owned(),
     }
 }

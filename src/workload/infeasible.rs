@@ -41,11 +41,13 @@ pub enum Reason {
     NoRate,
     /// The result is longer than time can be counted (213 days).
     TimeRange,
+    /// The simulation takes more events than one point may.
+    Limit,
 }
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::NoRate,
         Self::WidthPerHead,
         Self::HeadsPerKvHead,
@@ -64,6 +66,7 @@ impl Reason {
         Self::TierMemory,
         Self::Placement,
         Self::TimeRange,
+        Self::Limit,
     ];
 
     /// The text of the column `reason`.
@@ -88,6 +91,7 @@ impl Reason {
             Self::TierMemory => "tier memory",
             Self::NoRate => "no rate for precision",
             Self::TimeRange => "time range",
+            Self::Limit => "events",
         }
     }
 
@@ -113,6 +117,9 @@ impl Reason {
             Self::TierMemory => "what is offloaded does not fit into an NPU's share of its tier",
             Self::NoRate => "the NPU has no rate for the format of the job",
             Self::TimeRange => "the result is longer than time can be counted, 213 days",
+            Self::Limit => {
+                "an event-driven simulation of the point takes more events than one point may: its status is `limit`"
+            }
         }
     }
 
@@ -137,6 +144,7 @@ impl Reason {
             Self::TierMemory => &["capacity of the tier", "zero", "offload_optimizer"],
             Self::NoRate => &["precision", "npu"],
             Self::TimeRange => &["bandwidth", "global_batch"],
+            Self::Limit => &["chunks", "micro_batch_size", "fidelity"],
         }
     }
 }

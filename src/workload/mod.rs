@@ -13,6 +13,7 @@ pub mod share;
 pub mod strategy;
 pub mod trace;
 pub mod transformer;
+pub mod unfold;
 
 pub use build::build;
 pub use check::check;

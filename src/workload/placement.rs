@@ -23,14 +23,19 @@ pub enum Group {
     Everyone,
 }
 
-/// How many groups there are.
-const GROUPS: usize = 6;
+impl Group {
+    /// Every group.
+    pub const ALL: [Self; 6] =
+        [Self::Tensor, Self::Data, Self::Pipeline, Self::Expert, Self::ExpertData, Self::Everyone];
+    /// How many there are.
+    pub const COUNT: u64 = Self::ALL.len() as u64;
+}
 
 /// Where each group lies in the network.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Placement {
     /// By [`Group`].
-    spans: [Spans; GROUPS],
+    spans: [Spans; Group::ALL.len()],
 }
 
 impl Placement {

@@ -77,6 +77,12 @@ pub struct Chunk {
     pub at: usize,
     pub is_queued: bool,
     pub machinery: Machinery,
+    /// Whether it gives way to those that do not.
+    pub gives_way: bool,
+    /// Where it is held: until when, what was left when it gave way, and how often it has been held.
+    until: u64,
+    left: Option<u64>,
+    held: u32,
     /// Used again from phase to phase.
     token: Token,
 }
@@ -134,6 +140,10 @@ impl Chunks {
             at: 0,
             is_queued: false,
             machinery: Machinery::Waiting,
+            gives_way: false,
+            until: 0,
+            left: None,
+            held: 0,
             token: Token::default(),
         });
         narrow(self.all.len() as u64 - 1)
@@ -267,6 +277,7 @@ impl Simulation<'_> {
             }
         }
         if let Some(next) = next {
+            self.give_way(npu, next as usize, k);
             let place = self.place(npu, next as usize, k);
             self.npus[npu].queued[next as usize].insert(place, k);
         }
@@ -282,6 +293,14 @@ impl Simulation<'_> {
     /// The place of a chunk in a queue.
     fn place(&self, npu: usize, queue: usize, k: u32) -> usize {
         let queued = &self.npus[npu].queued[queue];
+        if self.gives_way(queued) && !self.chunks.all[k as usize].gives_way {
+            // Before all that give way and do not run.
+            let place = queued.iter().rposition(|&other| {
+                let other = &self.chunks.all[other as usize];
+                !other.gives_way || !matches!(other.machinery, Machinery::Waiting)
+            });
+            return place.map_or(0, |place| place + 1);
+        }
         if self.machine.queue_order == QueueOrder::Fifo {
             return queued.len();
         }
@@ -294,6 +313,35 @@ impl Simulation<'_> {
             Queued { is_running, collective: phase.collective, bytes: phase.bytes.max(leaves), to_go }
         };
         order::place(self.machine.queue_order, queued.iter().map(seen), seen(&k))
+    }
+
+    /// Whether some of a queue's chunks give way.
+    fn gives_way(&self, queued: &[u32]) -> bool {
+        queued.iter().any(|&other| self.chunks.all[other as usize].gives_way)
+    }
+
+    /// A chunk that is held and gives way stops for one that does not, and goes on with what is left behind it.
+    fn give_way(&mut self, npu: usize, queue: usize, new: u32) {
+        let Some(&first) = self.npus[npu].queued[queue].first() else { return };
+        let gives_way = !self.chunks.all[new as usize].gives_way;
+        let chunk = &mut self.chunks.all[first as usize];
+        if gives_way && chunk.gives_way && matches!(chunk.machinery, Machinery::Held) {
+            chunk.left = Some(chunk.until - self.clock.now());
+            chunk.held += 1;
+            chunk.machinery = Machinery::Waiting;
+            self.npus[npu].running[queue] -= 1;
+        }
+    }
+
+    /// A chunk has held its dimension for its time, unless it gave way meanwhile.
+    pub(super) fn held(&mut self, k: u32, held: u32) {
+        let chunk = &self.chunks.all[k as usize];
+        if chunk.held == held {
+            let phase = &chunk.phases[chunk.at];
+            let (npu, dimension, sent) = (chunk.npu, phase.dimension, phase.steps.map_or(0, |steps| steps.sent));
+            self.wire.add(npu, dimension, sent);
+            self.enter(k);
+        }
     }
 
     /// Starts what a queue has room for.
@@ -316,8 +364,10 @@ impl Simulation<'_> {
             if self.is_folded || matches!(chunk.of, Of::Message { .. }) {
                 chunk.machinery = Machinery::Held;
                 let npu = chunk.npu;
-                self.wire.add(npu, phase.dimension, steps.sent);
-                self.clock.local(npu, steps.total, Local::Held { chunk: k });
+                let time = chunk.left.take().unwrap_or(steps.total);
+                chunk.held += 1;
+                chunk.until = self.clock.now().saturating_add(time);
+                self.clock.local(npu, time, Local::Held { chunk: k, held: chunk.held });
             } else {
                 chunk.machinery = Machinery::Steps { leg: steps.first, times: 0, awaited: 0 };
                 self.step(k);
@@ -332,7 +382,7 @@ impl Simulation<'_> {
                 return;
             };
             let group = if let Members::Group(group) = phase.members { Some(group) } else { None };
-            self.runs.push(Run::new(npu, graph, Some(run::Of { chunk: k, group }), false));
+            self.runs.push(Run::new(npu, graph, Some(run::Of { chunk: k, group })));
             let run = self.runs.len() - 1;
             self.issue(run);
             self.look_for_end(run);

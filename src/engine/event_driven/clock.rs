@@ -53,6 +53,8 @@ pub enum Local {
     Held {
         /// The chunk.
         chunk: u32,
+        /// The time of the chunk's that this is the end of.
+        held: u32,
     },
     /// The endpoint of a chunk's step is ready.
     Ready {

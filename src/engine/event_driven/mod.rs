@@ -6,6 +6,7 @@
 mod bus;
 mod chunk;
 mod clock;
+mod evaluate;
 mod fabric;
 mod order;
 pub mod outcome;
@@ -20,11 +21,12 @@ mod wire;
 
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
+pub use evaluate::evaluate;
 use fabric::Fabric;
 use order::Themis;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
-use run::Run;
+use run::{Run, Sum};
 use symmetry::Classes;
 use wire::{Address, Then, Waiting, Wire};
 
@@ -32,7 +34,8 @@ use crate::system::machine::{Congestion, Machine, Way};
 use crate::system::network::Spans;
 use crate::system::rules::Quirk;
 use crate::units::narrow;
-use crate::workload::trace::Trace;
+use crate::workload::trace::{Graph, Trace};
+use crate::workload::unfold::On;
 
 /// Tags of collectives, and of questions before a rendezvous, begin here.
 const TAGS: u64 = 500_000_000;
@@ -50,6 +53,8 @@ struct Simulation<'a> {
     is_folded: bool,
     /// Where bandwidth is shared, unless links share it themselves.
     fabric: Option<Fabric>,
+    /// Parts of graphs whose time is known.
+    sums: &'a [Sum],
     /// Where messages from stage to stage go, if that is given.
     pipeline: Option<&'a Spans>,
     clock: Clock,
@@ -123,31 +128,58 @@ pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome
     };
     let is_folded = classes.is_some();
     let classes = classes.unwrap_or_else(|| Classes::single(npus));
-    let simulated = classes.representatives.len();
-    let runs = classes.representatives.iter().zip(0..);
-    let mut simulation = Simulation {
-        machine,
-        trace,
-        is_folded,
-        fabric: shares_bandwidth(machine).then(|| Fabric::new(machine, trace, None)),
-        pipeline: None,
-        clock: Clock::new(narrow(simulated as u64)),
-        wire: Wire::new(machine, simulated),
-        npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
-        chunks: Chunks::default(),
-        themis: Themis::new(simulated),
-        servers: Vec::new(),
-        runs: runs.map(|(&rank, npu)| Run::new(npu, trace.graph(rank), None, ask.keeps_spans)).collect(),
-        classes,
-        candidates: Vec::new(),
-        releases: false,
-        spans: ask.keeps_spans.then(Vec::new),
-        refused: None,
-    };
+    let representatives = classes.representatives.clone();
+    let graphs = representatives.iter().map(|&rank| trace.graph(rank));
+    let mut simulation = Simulation::new(machine, trace, classes, graphs);
+    simulation.is_folded = is_folded;
+    simulation.fabric = shares_bandwidth(machine).then(|| Fabric::new(machine, trace, None));
+    if ask.keeps_spans {
+        simulation.keep_spans();
+    }
     simulation.go();
     match simulation.refused {
         Some(refused) => Err(refused),
         None => Ok(simulation.outcome(asymmetry)),
+    }
+}
+
+impl<'a> Simulation<'a> {
+    /// A simulation in which nothing has happened: of each class one rank does what its graph says.
+    fn new(machine: &'a Machine, trace: &'a Trace, classes: Classes, graphs: impl Iterator<Item = &'a Graph>) -> Self {
+        let simulated = classes.representatives.len();
+        Self {
+            machine,
+            trace,
+            is_folded: false,
+            fabric: None,
+            sums: &[],
+            pipeline: None,
+            clock: Clock::new(narrow(simulated as u64)),
+            wire: Wire::new(machine, simulated),
+            npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
+            chunks: Chunks::default(),
+            themis: Themis::new(simulated),
+            servers: Vec::new(),
+            runs: graphs.zip(0..).map(|(graph, npu)| Run::new(npu, graph, None)).collect(),
+            classes,
+            candidates: Vec::new(),
+            releases: false,
+            spans: None,
+            refused: None,
+        }
+    }
+
+    /// Every operation's start and end are to be kept.
+    fn keep_spans(&mut self) {
+        self.spans = Some(Vec::new());
+        self.runs.iter_mut().for_each(Run::keep_starts);
+    }
+
+    /// The operations of each graph are on accounts.
+    fn account(&mut self, accounts: impl Iterator<Item = &'a [On]>) {
+        for (run, accounts) in self.runs.iter_mut().zip(accounts) {
+            run.accounts = accounts;
+        }
     }
 }
 
@@ -239,7 +271,7 @@ impl Simulation<'_> {
                         Local::Prepared { chunk, reduction: None } | Local::Reduced { chunk } => self.prepared(chunk),
                         Local::Done { run, operation } => self.done(run as usize, operation),
                         Local::Served => self.served(npu),
-                        Local::Held { chunk } => self.enter(chunk),
+                        Local::Held { chunk, held } => self.held(chunk, held),
                         Local::Ready { chunk } => self.step_ready(chunk),
                         Local::Stepped { chunk } => self.stepped(chunk),
                         happened @ (Local::BusSent { .. } | Local::BusReceived { .. } | Local::BusProcessed { .. }) => {

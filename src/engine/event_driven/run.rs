@@ -11,7 +11,9 @@ use super::{Simulation, TAGS};
 use crate::system::machine::Pace;
 use crate::system::rules::{Quirk, Rules};
 use crate::units::real;
+use crate::workload::program::Account;
 use crate::workload::trace::{Graph, Node, Work};
+use crate::workload::unfold::On;
 
 /// A graph under way.
 #[derive(Debug)]
@@ -30,11 +32,46 @@ pub struct Run<'a> {
     taken: [bool; Slot::COUNT],
     /// When each operation started, if that is kept.
     starts: Vec<u64>,
+    /// On whose account each operation is, if that is asked.
+    pub accounts: &'a [On],
+    /// Operations of each account under way, and the time in which only that account's go on.
+    active: [u32; Account::COUNT],
+    pub exposed: [u64; Account::COUNT],
+    since: u64,
+    pub data_busy: Busy,
     /// How busy the rank was with each kind of thing.
     pub busy: [Busy; Activity::ALL.len()],
     /// Computations of the NPU, added up.
     pub computed: u64,
     pub finish: Option<u64>,
+}
+
+/// A part of a graph whose time is known, in ticks.
+#[derive(Debug, Clone, Default)]
+pub struct Sum {
+    /// From its start to its end.
+    pub time: u64,
+    /// The time of each account alone.
+    pub exposed: [u64; Account::COUNT],
+    /// Time in which data-parallel traffic goes on.
+    pub data_busy: u64,
+    /// Bytes sent in each dimension.
+    pub sent: Vec<u64>,
+}
+
+impl Sum {
+    /// Adds another, so many times.
+    pub fn add(&mut self, other: &Self, times: u64) {
+        self.time += other.time * times;
+        for (mine, theirs) in self.exposed.iter_mut().zip(other.exposed) {
+            *mine += theirs * times;
+        }
+        self.data_busy += other.data_busy * times;
+        self.sent.resize(other.sent.len(), 0);
+        for (mine, theirs) in self.sent.iter_mut().zip(&other.sent) {
+            *mine += theirs * times;
+        }
+    }
 }
 
 /// A collective that is a graph.
@@ -96,7 +133,7 @@ impl Slot {
         let is_one = rules.has(Quirk::OneCommunication);
         match node.work {
             _ if node.on_host => Self::Host,
-            Work::Compute { .. } => Self::Compute,
+            Work::Compute { .. } | Work::Sum { .. } => Self::Compute,
             Work::Receive { .. } => Self::None,
             Work::Send { .. } if !is_one => Self::None,
             Work::Load { .. } | Work::Store { .. } if !is_one => Self::Memory,
@@ -108,7 +145,7 @@ impl Slot {
 impl<'a> Run<'a> {
     /// A graph that has not begun.
     #[must_use]
-    pub fn new(npu: u32, graph: &'a Graph, of: Option<Of>, keeps_starts: bool) -> Self {
+    pub fn new(npu: u32, graph: &'a Graph, of: Option<Of>) -> Self {
         let waits = graph.waits().to_vec();
         let ready = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(k, _)| k).collect();
         Self {
@@ -116,7 +153,12 @@ impl<'a> Run<'a> {
             graph,
             of,
             stages: vec![Stage::Waiting; waits.len()],
-            starts: if keeps_starts { vec![0; waits.len()] } else { Vec::new() },
+            starts: Vec::new(),
+            accounts: &[],
+            active: [0; Account::COUNT],
+            exposed: [0; Account::COUNT],
+            since: 0,
+            data_busy: Busy::default(),
             waits,
             ready,
             under_way: 0,
@@ -131,9 +173,53 @@ impl<'a> Run<'a> {
         &self.graph.nodes()[operation as usize]
     }
 
+    /// Whether an operation gives way to others: data-parallel traffic takes what the others leave.
+    pub fn gives_way(&self, operation: u32) -> bool {
+        self.accounts.get(operation as usize) == Some(&On::Account(Account::Data))
+    }
+
+    /// Starts of operations are to be kept.
+    pub fn keep_starts(&mut self) {
+        self.starts = vec![0; self.waits.len()];
+    }
+
+    /// An operation starts or ends: the time until now is on the account of what went on; data-parallel traffic has only what
+    /// it has alone.
+    fn count(&mut self, operation: u32, now: u64, starts: bool) {
+        let Some(&on) = self.accounts.get(operation as usize) else { return };
+        let is_going = |account: &Account| self.active[*account as usize] > 0 && *account != Account::Data;
+        let going = Account::ALL.into_iter().find(is_going);
+        let going = going.or((self.active[Account::Data as usize] > 0).then_some(Account::Data));
+        if let Some(going) = going {
+            self.exposed[going as usize] += now - self.since;
+        }
+        self.since = now;
+        let On::Account(account) = on else { return };
+        let active = &mut self.active[account as usize];
+        *active = if starts { *active + 1 } else { *active - 1 };
+        if account == Account::Data {
+            if starts { self.data_busy.starts(now) } else { self.data_busy.ends(now) }
+        }
+    }
+
+    /// A part of the graph whose time is known goes on: all of its accounts.
+    fn add(&mut self, sum: &Sum) {
+        for (mine, theirs) in self.exposed.iter_mut().zip(sum.exposed) {
+            *mine += theirs;
+        }
+        self.data_busy.total += sum.data_busy;
+    }
+
+    /// Time in which anything goes on.
+    pub fn account_sum(&self) -> u64 {
+        self.exposed.iter().sum()
+    }
+
     /// Whether something holds what an operation needs.
     fn is_taken(&self, operation: u32, rules: Rules) -> bool {
-        self.of.is_none() && self.taken[Slot::of(self.node(operation), rules) as usize]
+        // The streams of an unfolded program are in its graph.
+        let is_free = !self.accounts.is_empty() && !rules.has(Quirk::OneCommunication);
+        self.of.is_none() && !is_free && self.taken[Slot::of(self.node(operation), rules) as usize]
     }
 
     /// An operation is over: what follows it waits for one less.
@@ -207,6 +293,7 @@ impl Simulation<'_> {
             *start = now;
         }
         state.busy[Activity::of(node) as usize].starts(now);
+        state.count(operation, now, true);
         let npu = state.npu;
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
         let is_own = state.of.is_some();
@@ -221,6 +308,12 @@ impl Simulation<'_> {
             }
             Work::Broadcast { .. } => self.last(run, operation, self.recorded(node)),
             Work::Nothing => self.last(run, operation, 0),
+            Work::Sum { place } => {
+                let Some(sum) = self.sums.get(place as usize) else { return };
+                self.runs[run].add(sum);
+                self.wire.add_all(npu, &sum.sent);
+                self.last(run, operation, sum.time);
+            }
             Work::Load { bytes } | Work::Store { bytes } => self.remote(npu, (run, operation), bytes),
             Work::Collective { collective, bytes, group, dimensions } => {
                 self.collective(run, operation, (collective, bytes, group, dimensions));
@@ -232,7 +325,7 @@ impl Simulation<'_> {
                 if self.fabric.is_some() {
                     self.send_on_fabric(npu, to, address, then);
                 } else {
-                    self.send(address, self.way(self.rank_of(npu), to, bytes), then);
+                    self.send(address, self.way(self.rank_of(npu), self.rank_of(slot), bytes), then);
                 }
             }
             Work::Receive { from, bytes, tag } => {
@@ -306,6 +399,7 @@ impl Simulation<'_> {
         state.under_way -= 1;
         state.taken[Slot::of(node, self.machine.rules) as usize] = false;
         state.busy[Activity::of(node) as usize].ends(now);
+        state.count(operation, now, false);
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];
         if let (Some(spans), None) = (&mut self.spans, state.of) {

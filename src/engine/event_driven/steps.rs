@@ -28,10 +28,11 @@ impl Simulation<'_> {
         if self.rank_of(npu) == 0 {
             self.themis.begin(self.clock.now(), logical.len());
         }
+        let gives_way = self.runs[open.run as usize].gives_way(open.operation);
         let each = real(bytes) / real(machine.chunks);
         let mut left = bytes;
         let mut chunks = 0;
-        while left > 0 && (machine.dimension_order.is_flexible() || chunks < machine.chunks) {
+        while if machine.dimension_order.is_flexible() { left > 0 } else { chunks < machine.chunks } {
             chunks += 1;
             let (order, taken) = self.order(npu, collective, &logical, left, bytes.div_ceil(machine.chunks));
             left -= taken.min(left);
@@ -43,6 +44,7 @@ impl Simulation<'_> {
                 return;
             }
             self.chunks.all[chunk as usize].phases = phases;
+            self.chunks.all[chunk as usize].gives_way = gives_way;
             self.chunk(npu, k, group, chunk);
         }
         self.chunks.collectives[k as usize].chunks = chunks;
@@ -133,7 +135,7 @@ impl Simulation<'_> {
                 .ways(from, to)
                 .for_each(|way| held(way.dimension as usize, fabric.message(machine, way, address.bytes))),
         }
-        chunk.npu = npu;
+        (chunk.npu, chunk.gives_way) = (npu, false);
         chunk.of = Of::Message { address, way, then };
         (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
         self.enter(k);

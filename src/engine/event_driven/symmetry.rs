@@ -202,6 +202,10 @@ impl Search<'_> {
                     add(bytes);
                 }
                 Work::Nothing => add(7),
+                Work::Sum { place } => {
+                    add(8);
+                    add(u64::from(place));
+                }
             }
             for &follower in graph.followers(place) {
                 add(u64::from(follower) << 8);

@@ -175,6 +175,13 @@ impl Wire {
         self.sent[from as usize * self.dimensions + dimension] += bytes;
     }
 
+    /// Counts bytes that an NPU sends in each dimension.
+    pub fn add_all(&mut self, from: u32, bytes: &[u64]) {
+        for (dimension, bytes) in bytes.iter().enumerate() {
+            self.add(from, dimension, *bytes);
+        }
+    }
+
     /// Sends a message, which takes a known time or its way over links; `then` follows its arrival.
     pub fn send(&mut self, machine: &Machine, clock: &mut Clock, address: Address, delay: Option<u64>, then: Then) {
         self.messages_sent += 1;

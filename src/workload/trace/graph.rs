@@ -77,6 +77,11 @@ pub enum Work {
         /// How many bytes.
         bytes: u64,
     },
+    /// A part of the graph whose time is known, by its place among those.
+    Sum {
+        /// The place.
+        place: u32,
+    },
     /// Nothing that takes time: a mark in the graph.
     Nothing,
 }

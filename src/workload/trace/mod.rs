@@ -100,7 +100,9 @@ impl Trace {
             }
             Work::Send { to, .. } => to,
             Work::Receive { from, .. } => from,
-            Work::Compute { .. } | Work::Load { .. } | Work::Store { .. } | Work::Nothing => return None,
+            Work::Compute { .. } | Work::Load { .. } | Work::Store { .. } | Work::Sum { .. } | Work::Nothing => {
+                return None;
+            }
         };
         if other == rank {
             Some("the rank itself")

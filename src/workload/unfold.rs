@@ -1,0 +1,383 @@
+//! `unfold`: a folded program as one graph for each pipeline stage, every operation of every microbatch.
+//!
+//! Operations of a block run one after the other, those of the data stream beside them; a repeat begins when both are done. A
+//! pass beneath which nothing else goes on takes the sum of its blocks, which is worked out once and stands in the graph.
+//! Stages follow the schedule 1F1B, or interleaved if a stage has several chunks [Narayanan21].
+
+use std::collections::BTreeMap;
+
+use super::placement::Group;
+use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
+use super::trace::graph::Draft;
+use super::trace::{self, Broken, Graph, Node};
+use crate::system::collective::Collective;
+use crate::units::{Bytes, index, narrow, real, whole};
+
+/// A stage's graph, and on whose account each of its operations is.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// The graph. A collective's group is the place of its [`Group`] behind those of the stages before; a send's and a receive's
+    /// rank is a stage.
+    pub graph: Graph,
+    /// By the operation's place.
+    pub accounts: Vec<On>,
+}
+
+/// On whose account an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// This one's.
+    Account(Account),
+    /// Those of the blocks that it is the sum of, by the sum's place.
+    Sum(u32),
+    /// Nobody's: it waits.
+    Nobody,
+}
+
+/// A program as graphs.
+#[derive(Debug, Clone, Default)]
+pub struct Unfolded {
+    /// Of each pipeline stage.
+    pub stages: Vec<Stage>,
+    /// Of each block that is part of a sum: one repeat.
+    pub blocks: BTreeMap<usize, Stage>,
+    /// The sums: blocks by their places in the program, and how often each is repeated.
+    pub sums: Vec<Vec<(usize, u64)>>,
+}
+
+/// How a stage's units follow each other: passes of one microbatch through one chunk of its layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Unit {
+    pass: Phase,
+    chunk: u64,
+    microbatch: u64,
+}
+
+/// The units of a stage in their order.
+///
+/// Warm-up forward passes, then one forward and one backward in turns, then what is left backward. With v chunks a stage runs
+/// p microbatches through each chunk in turn, and warms up with 2 (p - s - 1) + (v - 1) p passes [Narayanan21].
+fn units(stage: u64, program: &Program) -> impl Iterator<Item = Unit> {
+    let Program { microbatches, stages, chunks, .. } = *program;
+    let all = microbatches * chunks;
+    let ahead = stages - stage - 1;
+    let warm_up = if chunks == 1 { ahead } else { 2 * ahead + (chunks - 1) * stages }.min(all);
+    let unit = move |pass: Phase, k: u64| {
+        let chunk = k / stages % chunks;
+        let chunk = if pass == Phase::Backward { chunks - 1 - chunk } else { chunk };
+        let microbatch = if chunks == 1 { k } else { k / (stages * chunks) * stages + k % stages };
+        Unit { pass, chunk: if chunks == 1 { 0 } else { chunk }, microbatch }
+    };
+    let forward = move |k| unit(Phase::Forward, k);
+    let backward = move |k| unit(Phase::Backward, k);
+    let steady = (0..all - warm_up).flat_map(move |k| [forward(warm_up + k), backward(k)]);
+    (0..warm_up).map(forward).chain(steady).chain((all - warm_up..all).map(backward))
+}
+
+/// Unfolds a program. `members` says how many ranks a group has.
+///
+/// # Errors
+/// Never for a program that was built; a graph is checked as any other.
+pub fn unfold(program: &Program, members: &dyn Fn(Group) -> u64) -> Result<Unfolded, Broken> {
+    let is_pass = |block: &&Block| block.phase != Phase::Step;
+    let mut operations = program.blocks.iter().filter(is_pass).flat_map(|block| program.operations_of(block));
+    let message = operations.find_map(|operation| match operation.work {
+        Work::Send { size } => Some(size),
+        _ => None,
+    });
+    let message = message.unwrap_or(Bytes::ZERO);
+    let mut unfolded = Unfolded::default();
+    let mut known = BTreeMap::new();
+    for stage in 0..program.stages {
+        let holds = |class: &&RankClass| (class.stage..class.stage + class.stages).contains(&stage);
+        let Some(class) = program.classes.iter().find(holds) else { continue };
+        let writer = |stage| Writer {
+            program,
+            stage,
+            members,
+            message,
+            draft: Draft::default(),
+            accounts: Vec::new(),
+            last: None,
+            data: None,
+        };
+        let mut stage_writer = writer(stage);
+        stage_writer.step(class, &mut known, &mut unfolded.sums);
+        unfolded.stages.push(stage_writer.finish()?);
+        for &(block, _) in unfolded.sums.iter().flatten() {
+            if (class.start..class.end).contains(&block) && !unfolded.blocks.contains_key(&block) {
+                let mut writer = writer(stage);
+                writer.repeat(&program.blocks[block]);
+                unfolded.blocks.insert(block, writer.finish()?);
+            }
+        }
+    }
+    Ok(unfolded)
+}
+
+/// Sums by their first block, pass and chunk.
+type Known = BTreeMap<(usize, bool, u64), u32>;
+
+/// Writes the graph of one stage.
+struct Writer<'a> {
+    program: &'a Program,
+    stage: u64,
+    members: &'a dyn Fn(Group) -> u64,
+    /// Bytes of a message between stages.
+    message: Bytes,
+    draft: Draft,
+    accounts: Vec<On>,
+    /// The last operation of the main stream, and of the data stream where the main one has not met it.
+    last: Option<u64>,
+    data: Option<u64>,
+}
+
+impl Writer<'_> {
+    /// All units, and what is done once a step before, beneath and behind them.
+    fn step(&mut self, class: &RankClass, known: &mut Known, sums: &mut Vec<Vec<(usize, u64)>>) {
+        let program = self.program;
+        let blocks = program.blocks_of(class);
+        let Program { microbatches, chunks, overlap, .. } = *program;
+        let layers = blocks.iter().filter(|block| block.phase == Phase::Forward).map(|block| block.repeat).max();
+        let layers = layers.unwrap_or(1);
+        let of_step = |beneath: Option<Phase>| {
+            blocks.iter().filter(move |block| block.phase == Phase::Step && block.hidden_beneath == beneath)
+        };
+        // Weights of the first layer, before anything, then those of the others, chunk by chunk, beneath the first microbatch.
+        let alone = if overlap { 1 } else { layers };
+        let rest = |chunk: u64| {
+            let own = layers * (chunk + 1) / chunks - layers * chunk / chunks;
+            own.saturating_sub(if chunk == 0 { alone } else { 0 })
+        };
+        for block in of_step(Some(Phase::Forward)) {
+            self.states(block, (alone, layers), true);
+        }
+        let mut weights = Vec::new();
+        for chunk in 0..if overlap { chunks } else { 0 } {
+            for block in of_step(Some(Phase::Forward)) {
+                self.states(block, (rest(chunk), layers), false);
+            }
+            weights.push(self.data);
+        }
+        let has_weights = self.data.take().is_some();
+        let mut sent = None;
+        for unit in units(self.stage, self.program) {
+            let of_pass = || blocks.iter().filter(|block| block.phase == unit.pass);
+            if of_pass().next().is_none() {
+                continue;
+            }
+            let is_last = unit.pass == Phase::Backward && unit.microbatch + 1 == microbatches;
+            let mut gradients = is_last && unit.chunk == 0 && overlap;
+            let is_first = unit.pass == Phase::Forward && unit.microbatch == 0 && has_weights;
+            if is_first && unit.chunk > 0 {
+                self.data = weights[index(unit.chunk)].take();
+            }
+            self.receive(unit);
+            let is_beneath = weights.iter().any(Option::is_some) || sent.is_some();
+            let is_alone = !(is_beneath || gradients && of_step(Some(Phase::Backward)).next().is_some());
+            if is_alone {
+                let place = *known.entry((class.start, unit.pass == Phase::Forward, unit.chunk)).or_insert_with(|| {
+                    let parts = (class.start..).zip(blocks).filter(|(_, block)| block.phase == unit.pass);
+                    let parts = parts.filter(|(_, block)| !is_message(program, block));
+                    sums.push(parts.map(|(k, block)| (k, share(block, blocks, unit.chunk, chunks))).collect());
+                    narrow(sums.len() as u64 - 1)
+                });
+                let id = self.push(trace::Work::Sum { place }, On::Sum(place), self.base());
+                (self.last, self.data) = (Some(id), None);
+                self.send(unit);
+                sent = self.gradients(
+                    is_last && unit.chunk > 0,
+                    rest(unit.chunk),
+                    layers,
+                    of_step(Some(Phase::Backward)),
+                    sent,
+                );
+                continue;
+            }
+            for block in of_pass().filter(|block| !is_message(program, block)) {
+                for _ in 0..share(block, blocks, unit.chunk, chunks) {
+                    self.repeat(block);
+                    // Gradients of all layers but the one that is ready last go out beneath the pass.
+                    if block.repeat == layers && std::mem::take(&mut gradients) {
+                        sent = self.gradients(true, rest(0), layers, of_step(Some(Phase::Backward)), sent);
+                    }
+                }
+            }
+            self.send(unit);
+            if is_first && unit.chunk == 0 {
+                self.data = weights[0].take();
+            }
+            sent = self.gradients(
+                is_last && unit.chunk > 0,
+                rest(unit.chunk),
+                layers,
+                of_step(Some(Phase::Backward)),
+                sent,
+            );
+        }
+        self.data = sent.or(self.data);
+        for block in of_step(Some(Phase::Backward)) {
+            self.states(block, (alone, layers), true);
+        }
+        for block in of_step(None) {
+            self.repeat(block);
+        }
+    }
+
+    /// Gradients of some layers go out, behind those that went before and beside what follows; the last of them.
+    fn gradients<'b>(
+        &mut self,
+        are_ready: bool,
+        layers: u64,
+        all: u64,
+        blocks: impl Iterator<Item = &'b Block>,
+        before: Option<u64>,
+    ) -> Option<u64> {
+        if !are_ready || !self.program.overlap {
+            return before;
+        }
+        let data = std::mem::replace(&mut self.data, before);
+        for block in blocks {
+            self.states(block, (layers, all), false);
+        }
+        std::mem::replace(&mut self.data, data)
+    }
+
+    fn finish(self) -> Result<Stage, Broken> {
+        Ok(Stage { graph: self.draft.finish()?, accounts: self.accounts })
+    }
+
+    /// Where what comes next begins: behind both streams.
+    fn base(&self) -> [Option<u64>; 2] {
+        [self.last, self.data]
+    }
+
+    /// A block, once: its streams side by side if they may be.
+    fn repeat(&mut self, block: &Block) {
+        let base = self.base();
+        let (mut last, mut data) = (None, None);
+        let program = self.program;
+        for operation in program.operations_of(block) {
+            let beside = program.overlap && operation.is_data_stream();
+            let stream = if beside { &mut data } else { &mut last };
+            let after = stream.map_or(base, |id| [Some(id), None]);
+            let work = self.work(operation, (1, 1));
+            let id = self.push(work, On::Account(operation.account), after);
+            *stream = Some(id);
+        }
+        self.last = last.or(self.last);
+        // A data stream that did nothing here is met by the next operation of the main one.
+        self.data = data.or(if last.is_some() { None } else { self.data });
+    }
+
+    /// A share of a block of data-parallel traffic: before what follows, or beside it.
+    fn states(&mut self, block: &Block, share: (u64, u64), waits: bool) {
+        if share.0 == 0 {
+            return;
+        }
+        let program = self.program;
+        for operation in program.operations_of(block) {
+            let work = self.work(operation, share);
+            let id = self.push(work, On::Account(operation.account), self.base());
+            if waits {
+                (self.last, self.data) = (Some(id), None);
+            } else {
+                self.data = Some(id);
+            }
+        }
+    }
+
+    /// The stage and chunk from which a unit receives; none at the model's end.
+    fn before(&self, unit: Unit) -> Option<(u64, u64)> {
+        let Program { stages, chunks, .. } = *self.program;
+        match unit.pass {
+            Phase::Forward if self.stage > 0 => Some((self.stage - 1, unit.chunk)),
+            Phase::Forward => unit.chunk.checked_sub(1).map(|chunk| (stages - 1, chunk)),
+            _ if self.stage + 1 < stages => Some((self.stage + 1, unit.chunk)),
+            _ => (unit.chunk + 1 < chunks).then_some((0, unit.chunk + 1)),
+        }
+    }
+
+    /// The stage to which a unit sends; none at the model's end.
+    fn behind(&self, unit: Unit) -> Option<u64> {
+        let Program { stages, chunks, .. } = *self.program;
+        match unit.pass {
+            Phase::Forward if self.stage + 1 < stages => Some(self.stage + 1),
+            Phase::Forward => (unit.chunk + 1 < chunks).then_some(0),
+            _ if self.stage > 0 => Some(self.stage - 1),
+            _ => (unit.chunk > 0).then_some(stages - 1),
+        }
+    }
+
+    /// The tag of the message of a unit of a chunk.
+    const fn tag(&self, unit: Unit, chunk: u64) -> u64 {
+        2 * (unit.microbatch * self.program.chunks + chunk) + matches!(unit.pass, Phase::Backward) as u64
+    }
+
+    fn receive(&mut self, unit: Unit) {
+        if let Some((stage, chunk)) = self.before(unit).filter(|_| self.program.stages > 1) {
+            let tag = self.tag(unit, chunk);
+            let receive = trace::Work::Receive { from: narrow(stage), bytes: self.message.get(), tag };
+            self.message(receive, On::Nobody);
+        }
+    }
+
+    fn send(&mut self, unit: Unit) {
+        if let Some(stage) = self.behind(unit).filter(|_| self.program.stages > 1) {
+            let tag = self.tag(unit, unit.chunk);
+            let send = trace::Work::Send { to: narrow(stage), bytes: self.message.get(), tag };
+            self.message(send, On::Account(Account::Pipeline));
+        }
+    }
+
+    fn message(&mut self, work: trace::Work, on: On) {
+        let id = self.push(work, on, self.base());
+        (self.last, self.data) = (Some(id), None);
+    }
+
+    /// Adds an operation; its number.
+    fn push(&mut self, work: trace::Work, account: On, after: [Option<u64>; 2]) -> u64 {
+        let id = self.accounts.len() as u64;
+        self.draft.push(Node { id, work, recorded: 0, on_host: false }, "", after.into_iter().flatten());
+        self.accounts.push(account);
+        id
+    }
+
+    /// A share of an operation as a trace has it.
+    fn work(&self, operation: &Operation, share: (u64, u64)) -> trace::Work {
+        let part = |bytes: Bytes| real(bytes.get()) * real(share.0) / real(share.1);
+        match operation.work {
+            Work::Compute { flops, moved } => {
+                trace::Work::Compute { operations: Some(whole(flops.get())), bytes: Some(moved.get()) }
+            }
+            Work::Collective { collective, group, size } => {
+                let ranks = if collective == Collective::AllGather { real((self.members)(group)) } else { 1.0 };
+                let bytes = Bytes::from_real(part(size) / ranks).get();
+                let group = Some(narrow(self.stage * Group::COUNT) + group as u32);
+                trace::Work::Collective { collective, bytes, group, dimensions: u32::MAX }
+            }
+            // The tied embedding: the first stage and the last.
+            Work::Send { size } => {
+                let other = if self.stage == 0 { self.program.stages - 1 } else { 0 };
+                trace::Work::Send { to: narrow(other), bytes: size.get(), tag: u64::MAX }
+            }
+            Work::Transfer { size, .. } => trace::Work::Load { bytes: size.get() },
+        }
+    }
+}
+
+/// Whether a block is the message of a pass to the next stage.
+fn is_message(program: &Program, block: &Block) -> bool {
+    let is_send = |operation: &Operation| matches!(operation.work, Work::Send { .. });
+    block.phase != Phase::Step && program.operations_of(block).iter().all(is_send)
+}
+
+/// How many repeats of a block fall to a chunk: what is before the layers to the first, what is behind them to the last.
+fn share(block: &Block, blocks: &[Block], chunk: u64, chunks: u64) -> u64 {
+    if block.repeat >= chunks {
+        return block.repeat * (chunk + 1) / chunks - block.repeat * chunk / chunks;
+    }
+    let layers = blocks.iter().filter(|other| other.phase == block.phase).max_by_key(|other| other.repeat);
+    let is_before = layers.is_some_and(|layers| block.start < layers.start);
+    if chunk == if is_before { 0 } else { chunks - 1 } { block.repeat } else { 0 }
+}
