@@ -19,3 +19,4 @@ mod space;
 mod support;
 mod symmetry;
 mod tidy;
+mod validation;

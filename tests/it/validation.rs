@@ -1,0 +1,97 @@
+//! Does the closed form take the time of the whole graph, event by event? `tests/VALIDATION.md` says where they differ, and why.
+
+use starsweep::engine::{self, Report, event_driven};
+use starsweep::run::evaluate::Evaluator;
+use starsweep::run::vocabulary;
+use starsweep::sweep::{Sweep, resolve};
+use starsweep::system::System;
+use starsweep::system::collective::Collective;
+use starsweep::units::Bytes;
+use starsweep::workload::{self, Job, Placement, Program};
+
+/// Both evaluators on one point; none if it cannot exist.
+fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
+    workload::check(job, system).ok()?;
+    let (mut program, mut placement) = (Program::default(), Placement::default());
+    workload::place(job, &system.network, &mut placement).ok()?;
+    workload::build(job, &mut program);
+    let closed = engine::evaluate(&program, &placement, system).expect("a report");
+    let simulated = event_driven::evaluate(&program, &placement, system);
+    Some([closed, simulated.unwrap_or_else(|why| panic!("{why:?} {job:?}"))])
+}
+
+/// Points of a sweep that can exist, drawn by a fixed rule: so many, each with its relative difference.
+fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
+    let mut state = 1_u64;
+    let mut found = Vec::new();
+    while found.len() < count {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = (state >> 16) % sweep.space.len();
+        let mut cursor = sweep.space.cursor(number);
+        if cursor.next_point(sweep.space.len()).is_none() {
+            continue;
+        }
+        let (job, system) = Evaluator::question(&cursor.inputs);
+        if let Some([closed, simulated]) = both(&job, &system) {
+            let difference = closed.total.as_seconds() / simulated.total.as_seconds() - 1.0;
+            found.push((difference, format!("{job:?} {:?}\n {closed:?}\n {simulated:?}", system.network.shape())));
+        }
+    }
+    found
+}
+
+/// The median, the 99th percentile and the worst of absolute differences.
+fn spread(differences: &mut [(f64, String)]) -> [f64; 3] {
+    differences.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let last = differences.len() - 1;
+    let spread = [last / 2, last * 99 / 100, last].map(|k| differences[k].0.abs());
+    println!("of {}: median, 99th percentile, worst {spread:?}", differences.len());
+    spread
+}
+
+fn quickstart() -> Sweep {
+    let text = std::fs::read_to_string(crate::support::root().join("sweeps/quickstart.yaml")).expect("the quickstart");
+    resolve(&text, &[], &vocabulary()).expect("a sweep")
+}
+
+#[test]
+fn plans_of_random_points_take_the_time_of_their_whole_graph() {
+    let mut found = differences(&quickstart(), 1000);
+    let [median, most, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+}
+
+#[test]
+fn collectives_take_the_time_of_their_chunks_one_by_one() {
+    let sweep = quickstart();
+    let mut systems: Vec<System> = Vec::new();
+    let mut cursor = sweep.space.cursor(0);
+    while cursor.next_point(sweep.space.len()).is_some() {
+        let (_, system) = Evaluator::question(&cursor.inputs);
+        if !systems.iter().any(|other| other.network == system.network) {
+            systems.push(system);
+        }
+        cursor.step();
+    }
+    assert_eq!(systems.len(), 12, "three networks of four sizes");
+    let mut found = Vec::new();
+    for mut system in systems {
+        for collective in Collective::ALL {
+            for size in [1 << 12, 1 << 16, 1 << 20, 1 << 26, 1 << 32] {
+                for chunks in [1, 4, 16, 64] {
+                    system.collectives.chunks = chunks;
+                    let job = Job::Collective { collective, size: Bytes::new(size) };
+                    let [closed, simulated] = both(&job, &system).expect("a collective can always be");
+                    let difference = closed.total.as_seconds() / simulated.total.as_seconds() - 1.0;
+                    let shape = system.network.shape();
+                    found
+                        .push((difference, format!("{collective:?} {size} {chunks} {shape} {closed:?} {simulated:?}")));
+                }
+            }
+        }
+    }
+    let [median, most, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a collective").1;
+    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+}
