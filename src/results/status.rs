@@ -11,7 +11,7 @@ pub enum Status {
     Unmet,
     /// We made a mistake; `reason` is the message.
     Error,
-    /// It took more events than allowed.
+    /// Its simulation takes more events than one point may; `reason` says so.
     Limit,
 }
 

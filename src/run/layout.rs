@@ -55,7 +55,7 @@ pub fn fixed_columns() -> [(Column, Origin); 4] {
             column(
                 "status",
                 Dtype::Text,
-                "feasible; infeasible (cannot exist); unmet (exists, not as required); error (our mistake); limit",
+                "feasible; infeasible (cannot exist); unmet (exists, not as required); error (our mistake); limit (its simulation takes too many events)",
             ),
             Origin::Status,
         ),
