@@ -1,6 +1,7 @@
 //! The inputs of one point: a value for every slot, and the ones that follow from others.
 
 use super::expression::Environment;
+use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
@@ -39,11 +40,15 @@ pub enum Removal {
     OrderOfOneDegree,
     /// What a tier is like that nothing is offloaded to.
     UnusedTier,
+    /// The closed form of chunks that queue.
+    ClosedFormOfQueues,
+    /// The closed form of the reference's rules.
+    ClosedFormOfRules,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -56,6 +61,8 @@ impl Removal {
         Self::ExpertKeysWithoutExperts,
         Self::OrderOfOneDegree,
         Self::UnusedTier,
+        Self::ClosedFormOfQueues,
+        Self::ClosedFormOfRules,
     ];
 
     /// The name in a preview.
@@ -74,6 +81,8 @@ impl Removal {
             Self::ExpertKeysWithoutExperts => "keys of experts without experts",
             Self::OrderOfOneDegree => "order of one degree",
             Self::UnusedTier => "keys of a tier that nothing is offloaded to",
+            Self::ClosedFormOfQueues => "closed_form of chunks that queue",
+            Self::ClosedFormOfRules => "closed_form of astra_sim's rules",
         }
     }
 
@@ -94,6 +103,8 @@ impl Removal {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
             }
             Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Pp, Id::Dp],
+            Self::ClosedFormOfQueues => &[Id::Fidelity, Id::ActiveChunks, Id::DimensionOrder, Id::ChunkOrder],
+            Self::ClosedFormOfRules => &[Id::Fidelity, Id::Rules],
         }
     }
 }
@@ -222,6 +233,7 @@ impl Inputs {
             self.knobs();
         }
         self.unused_tiers();
+        self.beyond_the_closed_form();
     }
 
     fn remove(&mut self, removal: Removal) {
@@ -346,6 +358,18 @@ impl Inputs {
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         let alone = [tp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// What the closed form does not know is not tried with it, where a sweep has both evaluators.
+    fn beyond_the_closed_form(&mut self) {
+        if self.written(Id::Fidelity) == 0.0 {
+            if fidelity::QUEUE_KEYS.iter().any(|&id| fidelity::is_beyond(id, self.written(id))) {
+                self.remove(Removal::ClosedFormOfQueues);
+            }
+            if fidelity::is_beyond(Id::Rules, self.written(Id::Rules)) {
+                self.remove(Removal::ClosedFormOfRules);
+            }
+        }
     }
 
     /// What the tiers are like that hold nothing of the job.

@@ -1,8 +1,11 @@
 //! The keys of a sweep: every one with its path, kind, default and meaning. The manual, the schema and the table's input
 //! columns are made from this list, in its order: axes that change the program come first and vary slowest.
 
+use super::fidelity::Fidelity;
 use crate::system::collective::{Algorithm, Collective};
+use crate::system::machine::{DimensionOrder, QueueOrder};
 use crate::system::memory::MAX_TIERS;
+use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
@@ -216,12 +219,20 @@ keys! {
         "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension";
     Chunks = "collectives.chunks", count(1), Default::Is(4.0), Some("chunks"),
         "into how many chunks a collective is cut; they pipeline through the dimensions. The default is that of the reference's tutorials [ASTRA2]";
+    ActiveChunks = "collectives.active_chunks", count(1), Default::Is(1.0), Some("active_chunks"),
+        "chunks under way at once in a dimension; more than 1 needs `fidelity: event_driven` [ASTRA2]";
     EndpointDelay = "collectives.endpoint_delay", at_least_zero(Unit::SECOND), Default::Is(1e-8), Some("endpoint_delay"),
         "what an NPU needs before each step of a collective; the default is the reference's [ASTRA2]";
     LocalReduction = "collectives.local_reduction", Kind::Flag, Default::Is(1.0), Some("local_reduction"),
         "whether reducing a received block costs local memory bandwidth";
-    DimensionOrder = "collectives.dimension_order", Kind::Choice(&["ascending"]), Default::Is(0.0), Some("dimension_order"),
-        "in which order a collective takes the dimensions";
+    DimensionOrder = "collectives.dimension_order", Kind::Choice(&DimensionOrder::NAMES), Default::Is(0.0), Some("dimension_order"),
+        "in which order chunks take the dimensions: innermost first, each chunk one further, or by load (`themis`); all but `ascending` need `fidelity: event_driven` [ASTRA2]";
+    ChunkOrder = "collectives.chunk_order", Kind::Choice(&QueueOrder::NAMES), Default::Is(0.0), Some("chunk_order"),
+        "which chunk that waits for a dimension goes first; all but `fifo` need `fidelity: event_driven` [ASTRA2]";
+    Rules = "rules", Kind::Choice(&Rules::NAMES), Default::Is(0.0), Some("rules"),
+        "`ours`: bandwidth is conserved, times are whole picoseconds; `astra_sim`: the reference simulator's, to the cycle; needs `fidelity: event_driven` [ASTRA2]";
+    Fidelity = "fidelity", Kind::Choice(&Fidelity::NAMES), Default::Is(0.0), Some("fidelity"),
+        "what evaluates a point: `closed_form` in microseconds, or `event_driven`, which executes the whole graph; a list of both compares them";
 }
 
 keys! {
@@ -322,6 +333,10 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("batch_size", "the word is `global_batch`, with its unit: `2048 seq`"),
     ("link", "a link is a preset of a dimension: `{preset: NAME, size: 8}` (`starsweep list links`)"),
     ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
+    ("active-chunks-per-dimension", "the word is `active_chunks`"),
+    ("preferred-dataset-splits", "the word is `chunks`"),
+    ("intra-dimension-scheduling", "the word is `chunk_order`"),
+    ("inter-dimension-scheduling", "the word is `dimension_order`"),
     ("system", "the sections are `cluster` (npu, network), `memory` and `collectives`"),
     ("topology", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
     (
@@ -335,7 +350,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("assume", "guesses as ranges"),
     ("anchor", "predictions through a measured run"),
     ("expect", "claims that are checked"),
-    ("refine", "a second, event-driven evaluation of the best"),
     ("across", "weighting over jobs"),
     ("share", "weighting over jobs"),
     ("speedup", "speed against the baseline, over jobs"),
@@ -350,7 +364,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("schedule", "other pipeline schedules than 1F1B and interleaved"),
     ("offload_weights", "offload of weights"),
     ("offload_activations", "offload of activations"),
-    ("active_chunks", "several chunks at once on one dimension"),
     ("shares", "dimensions that share a port"),
     ("oversubscription", "oversubscribed dimensions"),
     ("in_network", "collectives inside the network"),
@@ -363,11 +376,6 @@ pub const LATER: &[(&str, &str)] = &[
 
 /// Values that the language will have and this version does not understand, by key.
 pub const LATER_VALUES: &[(&str, &str, &str)] = &[
-    ("rules", "astra_sim", "the reference simulator's own rules"),
-    ("fidelity", "event_driven", "event-driven execution"),
-    ("dimension_order", "themis", "other orders than ascending"),
-    ("dimension_order", "themis_flex", "other orders than ascending"),
-    ("dimension_order", "round_robin", "other orders than ascending"),
     ("recompute", "moe_act", "recomputation by modules"),
     ("recompute", "core_attn", "recomputation by modules"),
     ("recompute", "mlp", "recomputation by modules"),

@@ -8,6 +8,7 @@ pub mod column;
 pub mod decide;
 pub mod document;
 pub mod expression;
+pub mod fidelity;
 mod foreign;
 pub mod freeze;
 pub mod identity;
@@ -28,6 +29,7 @@ pub mod walk;
 
 pub use column::{Column, Dtype, InputColumn};
 pub use decide::Decide;
+pub use fidelity::Fidelity;
 pub use inputs::{Inputs, Removal};
 pub use resolve::resolve;
 pub use rule::Rule;
@@ -70,6 +72,18 @@ pub struct Sweep {
 }
 
 impl Sweep {
+    /// Whether any point may be event-driven.
+    #[must_use]
+    pub fn has_event_driven(&self) -> bool {
+        let slot = key::Id::Fidelity as usize;
+        let is = |value: f64| value == Fidelity::EventDriven.number();
+        let mut found = is(self.space.base[slot]);
+        for axis in &self.space.axes {
+            axis.visit(&mut |_, alternative| found |= alternative.value(slot).is_some_and(is));
+        }
+        found
+    }
+
     /// Whether an axis that is compared changes what is computed: times of different jobs do not stand against each other.
     #[must_use]
     pub fn is_of_job(&self, shown: &subject::Shown) -> bool {

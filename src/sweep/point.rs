@@ -2,6 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::fidelity::Fidelity;
 use super::inputs::Inputs;
 use super::key::{DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, TIER_KEYS, TIERS_FROM, TierId};
 use crate::system::collective::{Algorithm, Choice, Collective};
@@ -140,12 +141,24 @@ pub fn system(inputs: &Inputs) -> System {
             chunks: count(inputs, Id::Chunks),
             endpoint_delay: Delay::seconds(inputs.key(Id::EndpointDelay)),
             local_reduction: flag(inputs, Id::LocalReduction),
-            active_chunks: 1,
-            dimension_order: DimensionOrder::Ascending,
-            queue_order: QueueOrder::Fifo,
+            active_chunks: narrow(count(inputs, Id::ActiveChunks)),
+            dimension_order: part(&DimensionOrder::ALL, inputs.key(Id::DimensionOrder)),
+            queue_order: part(&QueueOrder::ALL, inputs.key(Id::ChunkOrder)),
         },
-        rules: Rules::OURS,
+        rules: part(&Rules::NAMED, inputs.key(Id::Rules)),
     }
+}
+
+/// What evaluates a point.
+#[must_use]
+pub fn fidelity(inputs: &Inputs) -> Fidelity {
+    part(&Fidelity::ALL, inputs.key(Id::Fidelity))
+}
+
+/// Makes a point of the closed form an event-driven one.
+pub fn refine(inputs: &mut Inputs) {
+    inputs.set(narrow(Id::Fidelity as u64), Fidelity::EventDriven.number(), true);
+    inputs.complete();
 }
 
 /// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.

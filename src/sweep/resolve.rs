@@ -27,8 +27,10 @@ pub const TOP: &[(&str, &str)] = &[
     ("require", "named expressions that decide, after evaluation, what is acceptable"),
     ("derive", "named expressions that become columns"),
     ("decide", "compare, tune, objectives, baseline"),
-    ("rules", "`ours`: bandwidth is conserved, times are whole picoseconds"),
-    ("fidelity", "`closed_form`: about a microsecond a point"),
+    (
+        "refine",
+        "`{top: N, by: METRIC}`: when a closed-form sweep is done, its front and its best N are evaluated again, event-driven",
+    ),
     ("network", "short for `cluster.network`"),
     ("npu", "short for `cluster.npu`"),
     ("npus", "short for `cluster.npus`"),
@@ -214,7 +216,8 @@ impl Resolver<'_> {
         let derived_columns = rule::columns(&derived);
         self.no_column_twice(&derived, &labels, &dims);
         let decide = self.decide(lines, &frame, &columns, &derived_columns, &labels, &dims, &derived, is_collective);
-        self.words(lines);
+        self.beyond_the_closed_form(lines, &frame);
+        self.folder_name(lines);
         let mut found = std::mem::take(&mut self.walker.diagnostics);
         if !found.is_empty() {
             found.sort_by_key(|diagnostic| diagnostic.place);
@@ -259,8 +262,19 @@ impl Resolver<'_> {
                 cluster_place = cluster_place.or(Some(line.1));
             }
         }
-        let order =
-            ["memory", "workload", "model", "seq_len", "global_batch", "precision", "cluster", "collectives", "plan"];
+        let order = [
+            "memory",
+            "workload",
+            "model",
+            "seq_len",
+            "global_batch",
+            "precision",
+            "cluster",
+            "collectives",
+            "plan",
+            "rules",
+            "fidelity",
+        ];
         for name in order {
             if name == "cluster" {
                 if let Some(place) = cluster_place {
@@ -510,22 +524,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// `rules`, `fidelity` and `name`.
-    fn words(&mut self, lines: &[Line]) {
-        for (name, known) in [("rules", "ours"), ("fidelity", "closed_form")] {
-            let Some((_, _, nodes)) = lines.iter().find(|line| line.0 == name) else { continue };
-            let node = &nodes[nodes.len() - 1];
-            let text = node.scalar().unwrap_or_default();
-            if text == known {
-                continue;
-            }
-            let later = key::LATER_VALUES.iter().find(|later| later.0 == name && later.1 == text);
-            let diagnostic = match later {
-                Some(later) => Diagnostic::error(format!("`{name}: {text}` is not understood yet: {}", later.2)),
-                None => Diagnostic::error(format!("`{name}` has no choice `{text}`")),
-            };
-            self.complain(diagnostic.at(node.place).help(format!("this version takes `{name}: {known}`")));
-        }
+    /// The name of the folder.
+    fn folder_name(&mut self, lines: &[Line]) {
         if let Some((_, _, nodes)) = lines.iter().find(|line| line.0 == "name") {
             let node = &nodes[nodes.len() - 1];
             let text = node.scalar().unwrap_or_default();

@@ -231,7 +231,6 @@ fn is_followed(slot: Slot) -> bool {
         Id::Chunks,
         Id::EndpointDelay,
         Id::LocalReduction,
-        Id::DimensionOrder,
     ];
     if slot < KEYS.len() { !free.iter().any(|&id| id as usize == slot) } else { slot < NAMES_FROM }
 }
