@@ -3,6 +3,7 @@
 use itertools::Itertools;
 
 use super::expression::{Kind, Scope};
+use super::refine::Refine;
 use super::scope::{Direction, Names};
 use super::subject::{Shown, Subject};
 use crate::input::diagnostic::{Diagnostic, quoted, suggest};
@@ -17,6 +18,8 @@ pub struct Decide {
     pub objectives: Vec<(String, Direction)>,
     /// The compared alternative that others are measured against.
     pub baseline: Option<String>,
+    /// What is evaluated again, event-driven.
+    pub refine: Option<Refine>,
 }
 
 impl Decide {
@@ -110,8 +113,15 @@ fn named_axes(node: &Node, subjects: &[Subject], fixed: &[String], complaints: &
     found
 }
 
+/// The column of the table that a name stands for, if it holds numbers.
+pub(super) fn column_of(name: &str, names: &Names<'_>, columns: &[String]) -> Option<String> {
+    let (_, Kind::Number(unit)) = names.name(name)? else { return None };
+    let suffixed = super::column::with_suffix(name, unit);
+    columns.iter().find(|column| *column == name || **column == suffixed).cloned()
+}
+
 /// `objectives: {column: min | max}`.
-fn objectives(
+pub(super) fn objectives(
     node: &Node,
     names: &Names<'_>,
     columns: &[String],
@@ -139,14 +149,7 @@ fn objectives(
                 continue;
             }
         };
-        let column = names.name(&entry.key).and_then(|(_, kind)| match kind {
-            Kind::Number(unit) => {
-                let suffixed = super::column::with_suffix(&entry.key, unit);
-                columns.iter().find(|column| **column == entry.key || **column == suffixed).cloned()
-            }
-            _ => None,
-        });
-        if let Some(column) = column {
+        if let Some(column) = column_of(&entry.key, names, columns) {
             found.push((column, direction));
         } else if let Some(later) = super::key::LATER.iter().find(|later| later.0 == entry.key) {
             complaints.push(

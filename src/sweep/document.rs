@@ -85,8 +85,11 @@ pub fn schema() -> Value {
     for (name, meaning) in TOP {
         let kind = match *name {
             "name" => json!({"type": "string"}),
-            "rules" => json!({"enum": ["ours"]}),
-            "fidelity" => json!({"enum": ["closed_form"]}),
+            "refine" => json!({
+                "type": "object",
+                "properties": {"top": {"type": "integer", "minimum": 0}, "by": {"type": ["string", "object"]}},
+                "additionalProperties": false,
+            }),
             "npu" | "network" | "npus" | "memory_reserve" => json!({}),
             _ => json!({"type": "object"}),
         };

@@ -10,6 +10,7 @@ use super::decide::{self, Decide};
 use super::key::{
     DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, EACH, KEYS, NAMED, NAMES_FROM, Slot, TIER_NAMES_FROM, TIERS_FROM, ZIPS_FROM,
 };
+use super::refine;
 use super::resolve::Resolver;
 use super::rule::Rule;
 use super::scope::Direction;
@@ -101,6 +102,7 @@ impl Resolver<'_> {
         is_collective: bool,
     ) -> Decide {
         let entries = self.entries_of(lines, "decide");
+        let refine = lines.iter().any(|line| line.0 == "refine").then(|| self.entries_of(lines, "refine"));
         let subjects = self.subjects(frame, columns, labels);
         let metrics = self.vocabulary.metrics.clone();
         let names = self.names(dims, labels, derived, &metrics);
@@ -119,16 +121,18 @@ impl Resolver<'_> {
             .collect_vec();
         let mut complaints = Vec::new();
         let mut decide = decide::read(&entries, &subjects, &fixed, &names, &numbers, &mut complaints);
+        if decide.objectives.is_empty() {
+            let time = if is_collective { "finish_time_s" } else { "iteration_time_s" };
+            decide.objectives = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];
+        }
+        decide.refine =
+            refine.map(|entries| refine::read(&entries, &decide.objectives[0], &names, &numbers, &mut complaints));
         self.walker.diagnostics.append(&mut complaints);
         if let Some(entry) = entries.iter().find(|entry| entry.key == "compare") {
             let compared = decide.columns();
             let is_compared = |column: &&InputColumn| compared.contains(&column.column.name.as_str());
             let slots = columns.iter().filter(is_compared).filter_map(InputColumn::slot).collect_vec();
             self.jobs_not_compared(&entry.node, &slots, &frame.axes);
-        }
-        if decide.objectives.is_empty() {
-            let time = if is_collective { "finish_time_s" } else { "iteration_time_s" };
-            decide.objectives = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];
         }
         decide
     }
