@@ -4,6 +4,10 @@ use std::fmt;
 
 /// How many rows a segment of a closed-form sweep has at most, and how many point numbers a dense one covers.
 pub const CLOSED_FORM: u64 = 65_536;
+/// The same of an event-driven sweep, whose points take a thousand times as long.
+pub const EVENT_DRIVEN: u64 = 64;
+/// How many rows a file of refined points has at most.
+pub const REFINED: u64 = 8;
 
 /// A range of point numbers, the end not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

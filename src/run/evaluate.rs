@@ -1,7 +1,7 @@
 //! One point: check, place, build, evaluate. Neighbouring points that run the same job share its program.
 
-use crate::engine::{self, Report};
-use crate::sweep::{Inputs, point};
+use crate::engine::{self, Report, event_driven};
+use crate::sweep::{Fidelity, Inputs, point};
 use crate::system::System;
 use crate::workload::{self, Footprint, Infeasible, Job, Placement, Program};
 
@@ -27,7 +27,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// Why the point cannot exist.
-    pub fn evaluate(&mut self, job: &Job, system: &System) -> Result<Evaluation, Infeasible> {
+    pub fn evaluate(&mut self, job: &Job, system: &System, fidelity: Fidelity) -> Result<Evaluation, Infeasible> {
         let footprint = workload::check(job, system)?;
         let with_account = |infeasible| Infeasible { footprint: Some(footprint), ..infeasible };
         workload::place(job, &system.network, &mut self.placement).map_err(with_account)?;
@@ -37,8 +37,11 @@ impl Evaluator {
             workload::build(job, &mut self.program);
             self.built = Some(*job);
         }
-        let report = engine::evaluate(&self.program, &self.placement, system).map_err(with_account)?;
-        Ok(Evaluation { footprint, report })
+        let report = match fidelity {
+            Fidelity::ClosedForm => engine::evaluate(&self.program, &self.placement, system),
+            Fidelity::EventDriven => event_driven::evaluate(&self.program, &self.placement, system),
+        };
+        Ok(Evaluation { footprint, report: report.map_err(with_account)? })
     }
 
     /// The job and the system of some inputs.

@@ -67,6 +67,12 @@ pub enum RunError {
     Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
+/// How many rows a segment of a sweep has at most: where one point takes long, few are lost when a run ends.
+#[must_use]
+pub fn segment_rows(sweep: &Sweep) -> u64 {
+    if sweep.has_event_driven() { segment::EVENT_DRIVEN } else { segment::CLOSED_FORM }
+}
+
 /// The identity of a sweep's results: of the question, of the physics, and of the segments' length.
 #[must_use]
 pub fn identity(sweep: &Sweep) -> String {
@@ -74,7 +80,7 @@ pub fn identity(sweep: &Sweep) -> String {
     let text = format!(
         "{:016x} physics {PHYSICS_VERSION} format {FORMAT_VERSION} segment {} columns {columns}",
         sweep.identity,
-        segment::CLOSED_FORM
+        segment_rows(sweep)
     );
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
@@ -88,7 +94,7 @@ pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool)
     write_frozen(sweep, &store)?;
     let layout = Layout::of(sweep);
     let mut stretches = 0;
-    let all = stretch::stretches(&sweep.space).inspect(|_| stretches += 1);
+    let all = stretch::stretches(&sweep.space, segment_rows(sweep)).inspect(|_| stretches += 1);
     let missing: Vec<Segment> = all.filter_map(|stretch| stretch::left(stretch, &found.whole)).collect();
     progress.start(sweep.space.len(), missing.iter().map(|segment| segment.end - segment.start).sum());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build()?;

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::results::segment::{CLOSED_FORM, Segment};
+use crate::results::segment::Segment;
 use crate::sweep::Space;
 
 /// How many numbers are looked at to see how many are points.
@@ -13,14 +13,14 @@ const SAMPLE: u64 = 4096;
 /// The fewest stretches that a long sweep is cut into, so that every thread has many.
 const FEWEST: u64 = 256;
 
-/// The stretches of a space, in order: the same each time.
-pub fn stretches(space: &Space) -> impl Iterator<Item = Segment> + use<> {
-    Segment::of(space.len(), CLOSED_FORM * factor(space))
+/// The stretches of a space, in order: the same each time. A segment has at most `rows` rows.
+pub fn stretches(space: &Space, rows: u64) -> impl Iterator<Item = Segment> + use<> {
+    Segment::of(space.len(), rows * factor(space, rows))
 }
 
 /// How many times as long as a segment a stretch is: a power of two, so that it is about one segment's rows.
-fn factor(space: &Space) -> u64 {
-    let longest = space.len() / CLOSED_FORM / FEWEST;
+fn factor(space: &Space, rows: u64) -> u64 {
+    let longest = space.len() / rows / FEWEST;
     if longest < 2 {
         return 1;
     }

@@ -10,7 +10,7 @@ use super::evaluate::{Evaluation, Evaluator};
 use super::layout::{Layout, Origin, single_metrics};
 use super::progress::Progress;
 use crate::results::metric::{MetricPart, Outcome};
-use crate::results::segment::CLOSED_FORM;
+use crate::results::segment::EVENT_DRIVEN;
 use crate::results::store::StoreError;
 use crate::results::{Segment, Status, Table};
 use crate::sweep::column::{From, shape_key};
@@ -21,7 +21,7 @@ use crate::system::System;
 use crate::units::{index, real, whole};
 use crate::workload::{Footprint, Infeasible, Job, Reason};
 
-/// How many points pass between two looks at whether to stop, and two reports of progress.
+/// How many points of the closed form pass between two looks at whether to stop, and two reports of progress.
 const BREATH: u64 = 1024;
 
 /// A thread's tools.
@@ -40,6 +40,10 @@ pub struct Worker<'a> {
     canonical: Vec<u8>,
     /// Whether derived values, or requirements, are to be worked out.
     judges: bool,
+    /// How many rows a segment has at most.
+    most_rows: u64,
+    /// How many points pass between two looks at whether to stop.
+    breath: u64,
 }
 
 /// What a row says of a point besides its inputs.
@@ -55,6 +59,7 @@ impl<'a> Worker<'a> {
     #[must_use]
     pub fn new(sweep: &'a Sweep, layout: &'a Layout) -> Self {
         let parts: Vec<MetricPart> = single_metrics().collect();
+        let most_rows = super::segment_rows(sweep);
         Self {
             sweep,
             layout,
@@ -65,6 +70,8 @@ impl<'a> Worker<'a> {
             shapes: HashMap::new(),
             canonical: Vec::new(),
             judges: !sweep.require.is_empty() || !sweep.derived.is_empty(),
+            most_rows,
+            breath: if most_rows == EVENT_DRIVEN { 1 } else { BREATH },
         }
     }
 
@@ -87,18 +94,19 @@ impl<'a> Worker<'a> {
         let (mut reported, mut feasible, mut rows) = (stretch.start, 0, 0);
         let mut best = f64::INFINITY;
         while let Some(number) = cursor.next_point(stretch.end) {
-            if self.table.rows() as u64 == CLOSED_FORM {
+            if self.table.rows() as u64 == self.most_rows {
                 write(Segment { end: number, ..segment }, &mut self.table.frame()?)?;
                 segment.start = number;
                 self.clear();
             }
-            let seconds = self.row(&cursor.inputs, progress);
+            let id = point::id(&cursor.inputs, &mut self.canonical);
+            let seconds = self.row(id, &cursor.inputs, progress);
             if !seconds.is_nan() {
                 feasible += 1;
                 best = best.min(seconds);
             }
             rows += 1;
-            if rows >= BREATH {
+            if rows >= self.breath {
                 progress.add(number - reported, feasible, rows - feasible);
                 (reported, feasible, rows) = (number, 0, 0);
                 if stop.load(Ordering::Relaxed) {
@@ -122,10 +130,11 @@ impl<'a> Worker<'a> {
     }
 
     /// Adds the row of a point; its time in seconds if it is feasible, else NaN.
-    fn row(&mut self, inputs: &Inputs, progress: &Progress) -> f64 {
+    fn row(&mut self, id: u64, inputs: &Inputs, progress: &Progress) -> f64 {
         let (job, system) = Evaluator::question(inputs);
+        let fidelity = point::fidelity(inputs);
         let evaluator = &mut self.evaluator;
-        let result = catch_unwind(AssertUnwindSafe(|| evaluator.evaluate(&job, &system)));
+        let result = catch_unwind(AssertUnwindSafe(|| evaluator.evaluate(&job, &system, fidelity)));
         let (verdict, footprint, evaluation) = match &result {
             Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
             Ok(Err(infeasible)) => (refused(infeasible), infeasible.footprint.as_ref(), None),
@@ -134,10 +143,30 @@ impl<'a> Worker<'a> {
                 (self.broken(panic.as_ref()), None, None)
             }
         };
+        self.table.push_id(&point::id_text(id));
         self.write(inputs, (&job, &system), footprint, evaluation, verdict)
     }
 
-    /// Writes the row.
+    /// Evaluates a point of the closed form again, event-driven, into a table of one row: of the same id.
+    ///
+    /// # Errors
+    /// Never with a row that is complete; polars says otherwise.
+    pub fn refine(&mut self, inputs: &Inputs, progress: &Progress) -> Result<DataFrame, StoreError> {
+        progress.open();
+        self.clear();
+        let id = point::id(inputs, &mut self.canonical);
+        let mut inputs = inputs.clone();
+        point::refine(&mut inputs);
+        let seconds = self.row(id, &inputs, progress);
+        progress.add(1, u64::from(!seconds.is_nan()), u64::from(seconds.is_nan()));
+        if !seconds.is_nan() {
+            progress.best(seconds);
+        }
+        progress.stretch_done();
+        Ok(self.table.frame()?)
+    }
+
+    /// Writes what follows the id of a row.
     fn write(
         &mut self,
         inputs: &Inputs,
@@ -159,7 +188,6 @@ impl<'a> Worker<'a> {
         {
             verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
         }
-        self.table.push_id(&point::id_text(point::id(inputs, &mut self.canonical)));
         for (column, origin) in self.layout.origins.iter().enumerate() {
             if !self.table.wants(column) {
                 continue;
@@ -218,12 +246,8 @@ fn feasible() -> Verdict {
 
 fn refused(infeasible: &Infeasible) -> Verdict {
     let place = Reason::ALL.iter().position(|&reason| reason == infeasible.reason).unwrap_or(0);
-    Verdict {
-        status: Status::Infeasible,
-        reason: real(place as u64),
-        demand: finite(infeasible.demand),
-        bound: finite(infeasible.bound),
-    }
+    let status = if infeasible.reason == Reason::Limit { Status::Limit } else { Status::Infeasible };
+    Verdict { status, reason: real(place as u64), demand: finite(infeasible.demand), bound: finite(infeasible.bound) }
 }
 
 /// The number of the text of a network's shape.

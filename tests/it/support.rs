@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use starsweep::run::evaluate::{Evaluation, Evaluator};
 use starsweep::run::vocabulary;
-use starsweep::sweep::{Inputs, Sweep, resolve};
+use starsweep::sweep::{Inputs, Sweep, point, resolve};
 use starsweep::system::System;
 use starsweep::workload::{Infeasible, Job};
 
@@ -55,7 +55,7 @@ pub fn points(sweep: &Sweep) -> Vec<Inputs> {
 /// The job and system of a point, and what became of it.
 pub fn evaluate(inputs: &Inputs) -> (Job, System, Result<Evaluation, Infeasible>) {
     let (job, system) = Evaluator::question(inputs);
-    let result = Evaluator::default().evaluate(&job, &system);
+    let result = Evaluator::default().evaluate(&job, &system, point::fidelity(inputs));
     (job, system, result)
 }
 
