@@ -9,11 +9,12 @@ use polars::prelude::{AnyValue, DataFrame};
 use super::render::{self, count, estimate};
 use crate::results::folder::Folder;
 use crate::results::store::Store;
-use crate::results::summary::{Compared, Summary};
+use crate::results::summary::{Compared, Summary, numbers};
 use crate::run::Done;
 use crate::run::compare::{candidates, remover};
 use crate::run::preview::preview;
-use crate::sweep::{Rule, Sweep};
+use crate::run::refine::Refined;
+use crate::sweep::{Refine, Rule, Sweep};
 use crate::units::{Unit, human, plain, real};
 use crate::workload::Reason;
 
@@ -26,9 +27,9 @@ const COMPARED: usize = 24;
 pub fn answer(
     sweep: &Sweep,
     store: &Store,
-    results: &Folder,
-    summary: &Summary,
+    (results, summary): (&Folder, &Summary),
     done: &Done,
+    refined: Option<&Refined>,
     started: Instant,
 ) -> anyhow::Result<()> {
     let seconds = human(started.elapsed().as_secs_f64(), Unit::SECOND);
@@ -57,6 +58,9 @@ pub fn answer(
     } else {
         compared(sweep, results, summary)?;
         front(sweep, results, summary)?;
+        if let Some(refined) = refined {
+            twice(sweep, results, refined)?;
+        }
     }
     anstream::println!("\nresults in {}", results.path.display());
     Ok(())
@@ -253,4 +257,70 @@ fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<(
         anstream::println!("  {} more {points} with one of these; the first of each is shown", count(ties));
     }
     Ok(())
+}
+
+/// What was evaluated twice: both numbers and how far they are apart, the best event-driven one first.
+fn twice(sweep: &Sweep, results: &Folder, refined: &Refined) -> anyhow::Result<()> {
+    let Some(Refine { top, by: (objective, direction) }) = &sweep.decide.refine else { return Ok(()) };
+    if refined.places.is_empty() {
+        return Ok(());
+    }
+    let closed = results.rows(&refined.places)?;
+    let again = Folder::open_refined(&results.path)?;
+    let again = again.rows(&again.places()?)?;
+    let [first, second] = [&closed, &again].map(|frame| frame.column(objective).map(numbers));
+    let (first, second, statuses) = (first?, second?, again.column("status")?.str()?);
+    let cost = |values: &[f64], row: usize| {
+        let cost = direction.cost(values[row]);
+        if cost.is_nan() || statuses.get(row) == Some("error") { f64::INFINITY } else { cost }
+    };
+    let sorted = |values: &[f64]| (0..values.len()).sorted_by(|&a, &b| cost(values, a).total_cmp(&cost(values, b)));
+    let order = sorted(&second).collect_vec();
+    let more = telling(sweep, &closed);
+    let more = more.into_iter().filter(|name| name != objective).collect_vec();
+    let mut header = ["id", objective, "event_driven", "difference"].map(str::to_owned).to_vec();
+    header.extend(more.iter().cloned());
+    let mut lines = Vec::new();
+    for &row in order.iter().take(SHOWN) {
+        let unit = render::unit_of(objective);
+        let mut line = vec![render::cell("id", &closed.column("id")?.get(row)?), human(first[row], unit)];
+        match statuses.get(row) {
+            Some("feasible") => {
+                line.push(human(second[row], unit));
+                line.push(percent(second[row] / first[row] - 1.0));
+            }
+            status => line.extend([status.unwrap_or_default().to_owned(), "-".to_owned()]),
+        }
+        for name in &more {
+            line.push(render::cell(name, &closed.column(name)?.get(row)?));
+        }
+        lines.push(line);
+    }
+    let points = if order.len() == 1 { "point" } else { "points" };
+    anstream::println!(
+        "\nevaluated again, event-driven: the front and the best {top} by {} {objective}, {} {points}:",
+        direction.name(),
+        order.len()
+    );
+    anstream::println!("{}", render::table(&header, &lines));
+    if order.len() > SHOWN {
+        anstream::println!("  ... all in refined/ (`starsweep top {} --refined`)", results.path.display());
+    }
+    let winner = sorted(&first).next().unwrap_or_default();
+    match order.iter().position(|&row| row == winner) {
+        Some(0) => anstream::println!("  the best is the same in both"),
+        Some(place) => anstream::println!(
+            "  the best in closed form, {}, is number {} of {} event-driven",
+            render::cell("id", &closed.column("id")?.get(winner)?),
+            place + 1,
+            order.len()
+        ),
+        None => {}
+    }
+    Ok(())
+}
+
+/// A ratio less one as a percentage with its sign.
+fn percent(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{:+.2} %", 100.0 * ratio) } else { "-".to_owned() }
 }

@@ -24,13 +24,13 @@ pub struct Args {
 pub enum Command {
     /// Evaluate every point of a sweep, or what is missing of it, and answer
     Run(RunArgs),
-    /// Count the points, what each rule removes, what cannot exist; nothing is evaluated
+    /// Count the points, what each rule removes, what cannot exist, what it will cost; nothing is written
     Preview(PreviewArgs),
     /// The best points of a folder of results
     Top(RankArgs),
     /// The front of a folder of results
     Pareto(RankArgs),
-    /// SQL over a folder of results; the table is `points`
+    /// SQL over a folder of results; the tables are `points` and, after a `refine`, `refined`
     Query(QueryArgs),
     /// Simulate execution traces as ASTRA-sim 2.0 does, from its own files: every message, to the cycle
     Simulate(SimulateArgs),
@@ -87,6 +87,9 @@ pub struct RankArgs {
     /// What is best
     #[command(flatten)]
     pub objectives: Objectives,
+    /// Among the points that `refine` evaluated again, event-driven
+    #[arg(long)]
+    pub refined: bool,
     /// Columns to show
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     pub columns: Vec<String>,

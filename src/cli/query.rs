@@ -3,7 +3,7 @@
 use super::args::QueryArgs;
 use super::exit::Exit;
 
-/// Answers a question in SQL; the table is `points`.
+/// Answers a question in SQL; the tables are `points` and, if there is one, `refined`.
 #[cfg(feature = "query")]
 pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
     use polars::prelude::{LazyFrame, PlRefPath, ScanArgsParquet};
@@ -17,6 +17,11 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<Exit> {
     let points = LazyFrame::scan_parquet(PlRefPath::new(glob.to_string_lossy()), ScanArgsParquet::default())?;
     let mut context = SQLContext::new();
     context.register("points", points);
+    if Folder::open_refined(&args.results).is_ok() {
+        let glob = folder.path.join("refined").join("*.parquet");
+        let refined = LazyFrame::scan_parquet(PlRefPath::new(glob.to_string_lossy()), ScanArgsParquet::default())?;
+        context.register("refined", refined);
+    }
     let mut frame = context.execute(&args.sql)?.collect()?;
     if args.csv {
         Format::Csv.part().write(&mut frame, &[], &mut std::io::stdout().lock())?;

@@ -8,11 +8,29 @@ use super::exit::{Exit, WrongFlag};
 use super::render;
 use crate::column::Direction;
 use crate::input::diagnostic::suggest;
-use crate::results::folder::{Folder, RowPlace};
-use crate::results::summary::{Ask, Summary, numbers};
+use crate::results::best::best;
+use crate::results::folder::Folder;
+use crate::results::store::StoreError;
+use crate::results::summary::{Ask, Summary};
 use crate::run::vocabulary;
 use crate::sweep::resolve;
 use crate::units::index;
+
+/// The points of a folder, or those of them that were evaluated again.
+fn folder(args: &RankArgs) -> anyhow::Result<Folder> {
+    let points = Folder::open(&args.results)?;
+    if !args.refined {
+        return Ok(points);
+    }
+    Folder::open_refined(&args.results).map_err(|error| match error {
+        StoreError::NoResults(_) => WrongFlag {
+            message: format!("no point in `{}` was evaluated again", args.results.display()),
+            help: Some("write `refine: {top: 10}` into the sweep file and run it".to_owned()),
+        }
+        .into(),
+        other => other.into(),
+    })
+}
 
 /// The objectives of the command line, else those of the sweep whose results they are.
 fn objectives(args: &RankArgs, folder: &Folder, columns: &[String]) -> anyhow::Result<Vec<(String, Direction)>> {
@@ -99,40 +117,22 @@ fn shown(
 
 /// The best points by the first objective.
 pub fn top(args: &RankArgs) -> anyhow::Result<Exit> {
-    let folder = Folder::open(&args.results)?;
+    let folder = folder(args)?;
     let columns = folder.columns()?;
     let objectives = objectives(args, &folder, &columns)?;
-    let names: Vec<String> =
-        objectives.iter().map(|objective| objective.0.clone()).chain(["status".to_owned()]).collect();
-    let mut best: Vec<(Vec<f64>, RowPlace)> = Vec::new();
-    for file in 0..folder.files.len() {
-        let frame = folder.read(file, Some(&names))?;
-        let values: Vec<Vec<f64>> = objectives
-            .iter()
-            .map(|objective| Ok(numbers(frame.column(&objective.0)?)))
-            .collect::<anyhow::Result<_>>()?;
-        for (row, status) in frame.column("status")?.str()?.iter().enumerate() {
-            let costs: Vec<f64> =
-                objectives.iter().zip(&values).map(|(objective, values)| objective.1.cost(values[row])).collect();
-            if status == Some("feasible") && !costs.iter().any(|cost| cost.is_nan()) {
-                best.push((costs, RowPlace { file, row }));
-            }
-        }
-        best.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal).then(a.1.cmp(&b.1)));
-        best.truncate(index(args.rows));
-    }
+    let best = best(&folder, &objectives, index(args.rows))?;
     if best.is_empty() {
         anstream::eprintln!("nothing is feasible");
         return Ok(Exit::NothingFeasible);
     }
-    let rows = folder.rows(&best.iter().map(|best| best.1).collect::<Vec<_>>())?;
+    let rows = folder.rows(&best)?;
     anstream::println!("{}", render::frame(&rows, &shown(args, &rows, &columns, &objectives)?)?);
     Ok(Exit::Complete)
 }
 
 /// The front.
 pub fn pareto(args: &RankArgs) -> anyhow::Result<Exit> {
-    let folder = Folder::open(&args.results)?;
+    let folder = folder(args)?;
     let columns = folder.columns()?;
     let objectives = objectives(args, &folder, &columns)?;
     let summary = Summary::of(&folder, &Ask { objectives: objectives.clone(), ..Ask::default() })?;

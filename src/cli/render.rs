@@ -94,7 +94,9 @@ pub fn table(header: &[String], rows: &[Vec<String>]) -> String {
     let numeric: Vec<bool> = (0..header.len())
         .map(|k| {
             rows.iter().all(|row| {
-                row[k].is_empty() || row[k] == "-" || row[k].starts_with(|c: char| c.is_ascii_digit() || c == '-')
+                row[k].is_empty()
+                    || row[k] == "-"
+                    || row[k].starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'))
             })
         })
         .collect();

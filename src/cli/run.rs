@@ -16,6 +16,7 @@ use crate::results::folder::Folder;
 use crate::results::sink::csv;
 use crate::results::store::{FORMAT_VERSION, Store, StoreError};
 use crate::results::summary::Summary;
+use crate::run::refine::{Refined, refine};
 use crate::run::{self, Done, Order, Progress, RunError};
 
 /// Runs a sweep.
@@ -50,14 +51,29 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         return Ok(signals.exit());
     }
     let (results, summary) = run::finish(&sweep, &store)?;
+    let progress = Arc::new(Progress::default());
+    let meter = Meter::start(progress.clone(), args.quiet);
+    let refined = refine(&sweep, (&store, &results, &summary), &order, &progress, &signals.stop);
+    meter.stop();
+    let refined = refined.with_context(|| advice(&order.folder))?;
+    if let Some(stopped) = refined.as_ref().filter(|refined| refined.is_stopped) {
+        anstream::eprintln!(
+            "stopped: all points are kept, {} of {} are refined; the same command goes on",
+            stopped.kept + stopped.done,
+            stopped.places.len()
+        );
+        return Ok(signals.exit());
+    }
+    store.finished()?;
     if args.csv {
         write_csv(&results, &store)?;
     }
-    write_manifest(&store, &done, &summary, &order, started.1)?;
+    write_manifest(&store, &done, &summary, refined.as_ref(), &order, started.1)?;
     if !args.quiet {
-        answer(&sweep, &store, &results, &summary, &done, started.0)?;
+        answer(&sweep, &store, (&results, &summary), &done, refined.as_ref(), started.0)?;
     }
-    Ok(match (done.errors > 0 || summary.with_status("error") > 0, summary.with_status("feasible")) {
+    let refined_errors = refined.map_or(0, |refined| refined.errors);
+    Ok(match (done.errors + refined_errors + summary.with_status("error") > 0, summary.with_status("feasible")) {
         (true, _) => Exit::Ours,
         (false, 0) => Exit::NothingFeasible,
         (false, _) => Exit::Complete,
@@ -130,6 +146,7 @@ fn write_manifest(
     store: &Store,
     done: &Done,
     summary: &Summary,
+    refined: Option<&Refined>,
     order: &Order,
     started: SystemTime,
 ) -> anyhow::Result<()> {
@@ -155,6 +172,8 @@ fn write_manifest(
         "parts_done_by_this_run": done.stretches.0,
         "rows": summary.rows(),
         "counts": counts,
+        "refined_rows": refined.map(|refined| refined.places.len()),
+        "refined_rows_done_by_this_run": refined.map(|refined| refined.done),
     });
     let text = serde_json::to_string_pretty(&manifest)?;
     store.write_file(&store.folder.join("manifest.json"), |out| Ok(writeln!(out, "{text}")?))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, IdxCa, NewChunkedArray, ParallelStrategy, ParquetReader, PolarsError, SerReader};
 
-use super::store::{StoreError, at, files};
+use super::store::{POINTS, REFINED, StoreError, at, files};
 
 /// The segments of a folder of results.
 #[derive(Debug, Clone)]
@@ -31,11 +31,19 @@ impl Folder {
     /// # Errors
     /// If it holds none.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let points = path.join("points");
-        if !points.is_dir() {
-            return Err(StoreError::NoResults(path.to_owned()));
-        }
-        let files = files(&points)?;
+        Self::open_in(path, POINTS)
+    }
+
+    /// Opens the points of a folder that were evaluated again, event-driven.
+    ///
+    /// # Errors
+    /// If it holds none.
+    pub fn open_refined(path: &Path) -> Result<Self, StoreError> {
+        Self::open_in(path, REFINED)
+    }
+
+    fn open_in(path: &Path, name: &str) -> Result<Self, StoreError> {
+        let files = files(&path.join(name))?;
         if files.is_empty() {
             Err(StoreError::NoResults(path.to_owned()))
         } else {
@@ -73,6 +81,19 @@ impl Folder {
         let opened = File::open(path).map_err(at("read", path))?;
         let reader = ParquetReader::new(opened).read_parallel(ParallelStrategy::None);
         reader.with_columns(columns.map(<[String]>::to_vec)).finish().map_err(broken(path))
+    }
+
+    /// The places of all rows, in their order.
+    ///
+    /// # Errors
+    /// If a segment cannot be read.
+    pub fn places(&self) -> Result<Vec<RowPlace>, StoreError> {
+        let mut places = Vec::new();
+        for file in 0..self.files.len() {
+            let rows = self.read(file, Some(&["id".to_owned()]))?.height();
+            places.extend((0..rows).map(|row| RowPlace { file, row }));
+        }
+        Ok(places)
     }
 
     /// Whole rows, in the order in which they are asked for.

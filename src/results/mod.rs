@@ -1,5 +1,6 @@
 //! The record: rows in, files out.
 
+pub mod best;
 pub mod folder;
 pub mod front;
 pub mod metric;

@@ -15,8 +15,16 @@ use super::sink::{Footer, Format};
 pub const FORMAT_VERSION: u32 = 2;
 /// The footer's key of a sweep's identity.
 pub const IDENTITY_KEY: &str = "starsweep.identity";
+/// The footer's key of the rules of a sweep by which refined points were judged.
+const JUDGED_KEY: &str = "starsweep.judged_by";
 /// The footer's key of the physics version.
 pub const PHYSICS_KEY: &str = "starsweep.physics_version";
+/// Where the points of a sweep are.
+pub const POINTS: &str = "points";
+/// Where the points are that were evaluated again, event-driven.
+pub const REFINED: &str = "refined";
+/// What was there earlier, by identity.
+const EARLIER: &str = "earlier";
 /// Says that a run from the beginning is under way, until it is done.
 const FRESH: &str = ".fresh";
 
@@ -112,7 +120,7 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::Locked(folder.to_owned())),
             Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
         }
-        let points = folder.join("points");
+        let points = folder.join(POINTS);
         fs::create_dir_all(&points).map_err(at("make", &points))?;
         let footer = vec![
             (IDENTITY_KEY.to_owned(), identity.to_owned()),
@@ -134,11 +142,14 @@ impl Store {
         let fresh = fresh && !going;
         let (mut mine, mut others, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
         let mut bytes = Vec::new();
-        for path in files(&self.points())? {
-            match whole_identity(&path, &mut bytes)? {
-                Some(identity) if identity == self.identity && !fresh => mine.push(path),
-                Some(identity) => others.push((path, identity)),
-                None => damaged.push(path),
+        for name in [POINTS, REFINED] {
+            for path in files(&self.folder.join(name))? {
+                match whole_identity(&path, &mut bytes)? {
+                    Some(identity) if identity == self.identity && !fresh && name == POINTS => mine.push(path),
+                    Some(identity) if identity == self.identity && !fresh => {}
+                    Some(identity) => others.push((path, identity)),
+                    None => damaged.push(path),
+                }
             }
         }
         found.damaged = damaged.len();
@@ -170,14 +181,22 @@ impl Store {
     /// Where segments are.
     #[must_use]
     pub fn points(&self) -> PathBuf {
-        self.folder.join("points")
+        self.folder.join(POINTS)
+    }
+
+    /// Where refined points are.
+    #[must_use]
+    pub fn refined(&self) -> PathBuf {
+        self.folder.join(REFINED)
     }
 
     /// Moves a file into `earlier/<identity>/`, beside what is there: nothing is ever overwritten.
-    fn put_aside(&self, path: &Path, identity: &str) -> Result<(), StoreError> {
-        let in_points = path.parent() == Some(&self.points());
-        let folder = self.folder.join("earlier").join(identity);
-        let folder = if in_points { folder.join("points") } else { folder };
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn put_aside(&self, path: &Path, identity: &str) -> Result<(), StoreError> {
+        let below = path.parent().and_then(|parent| parent.strip_prefix(&self.folder).ok()).unwrap_or(Path::new(""));
+        let folder = self.folder.join(EARLIER).join(identity).join(below);
         fs::create_dir_all(&folder).map_err(at("make", &folder))?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut target = folder.join(&name);
@@ -191,7 +210,7 @@ impl Store {
 
     /// Takes back the segments of this sweep that had been put aside when it was edited.
     fn take_back(&self, mine: &mut Vec<PathBuf>) -> Result<bool, StoreError> {
-        let folder = self.folder.join("earlier").join(&self.identity).join("points");
+        let folder = self.folder.join(EARLIER).join(&self.identity).join(POINTS);
         if !folder.is_dir() {
             return Ok(false);
         }
@@ -225,12 +244,55 @@ impl Store {
     /// # Errors
     /// If the disk does not take it.
     pub fn write_segment(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
+        self.write_part(&self.points().join(segment.file_name()), &[], frame)
+    }
+
+    /// Writes refined points, as a segment is written; `judged` says by which rules of the sweep.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn write_refined(&self, segment: Segment, judged: &str, frame: &mut DataFrame) -> Result<(), StoreError> {
+        let folder = self.folder.join(REFINED);
+        fs::create_dir_all(&folder).map_err(at("make", &folder))?;
+        self.write_part(&folder.join(segment.file_name()), &[(JUDGED_KEY.to_owned(), judged.to_owned())], frame)
+    }
+
+    /// Writes a sealed table.
+    fn write_part(&self, path: &Path, more: &[(String, String)], frame: &mut DataFrame) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         let blank = (SEAL_KEY.to_owned(), BLANK.to_owned());
-        let footer: Vec<_> = self.footer.iter().cloned().chain([blank]).collect();
+        let footer: Vec<_> = self.footer.iter().chain(more).cloned().chain([blank]).collect();
         Format::Parquet.part().write(frame, &footer, &mut bytes)?;
         seal(&mut bytes);
-        self.write_file(&self.points().join(segment.file_name()), |out| Ok(out.write_all(&bytes)?))
+        self.write_file(path, |out| Ok(out.write_all(&bytes)?))
+    }
+
+    /// The refined points of this sweep, and of earlier versions unless all is to be done again: those of the same physics
+    /// that were judged by the same rules, in files that are whole.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn refined_before(&self, judged: &str, earlier: bool) -> Result<Vec<(PathBuf, DataFrame)>, StoreError> {
+        let mut folders = vec![self.folder.join(REFINED)];
+        let before = self.folder.join(EARLIER);
+        if earlier && before.is_dir() {
+            for entry in fs::read_dir(&before).map_err(at("read", &before))? {
+                folders.push(entry.map_err(at("read", &before))?.path().join(REFINED));
+            }
+        }
+        folders[1..].sort_unstable();
+        let wanted = [(PHYSICS_KEY, value_of(&self.footer, PHYSICS_KEY)), (JUDGED_KEY, Some(judged))];
+        let (mut found, mut bytes) = (Vec::new(), Vec::new());
+        // A name that was there already has a number behind it.
+        let tables = |folder: &PathBuf| listed(folder, |name| name.contains(".parquet"));
+        for path in folders.iter().map(tables).collect::<Result<Vec<_>, _>>()?.concat() {
+            let footer = whole_footer(&path, &mut bytes)?.unwrap_or_default();
+            if wanted.iter().all(|(key, value)| value_of(&footer, key) == *value) {
+                let frame = ParquetReader::new(Cursor::new(&bytes)).finish();
+                found.push((path.clone(), frame.map_err(|source| StoreError::Segment { path, source })?));
+            }
+        }
+        Ok(found)
     }
 
     /// Says that all points are there: a run from the beginning is over.
@@ -272,16 +334,24 @@ impl Store {
     }
 }
 
-/// Segment files of a folder, in order.
+/// Segment files of a folder, in order; none if it is not there.
 ///
 /// # Errors
 /// If the folder cannot be read.
 pub fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    listed(folder, |name| Segment::from_file_name(name).is_some())
+}
+
+/// The files of a folder whose names are as they should be, in order.
+fn listed(folder: &Path, is_right: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
     let mut found = Vec::new();
+    if !folder.is_dir() {
+        return Ok(found);
+    }
     for entry in fs::read_dir(folder).map_err(at("read", folder))? {
         let path = entry.map_err(at("read", folder))?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if Segment::from_file_name(&name).is_some() {
+        if is_right(&name) {
             found.push(path);
         }
     }
@@ -291,17 +361,28 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 /// The identity in a segment's footer; none if any byte of the file is not as it was written.
 fn whole_identity(path: &Path, bytes: &mut Vec<u8>) -> Result<Option<String>, StoreError> {
-    bytes.clear();
-    File::open(path).and_then(|mut file| file.read_to_end(bytes)).map_err(at("read", path))?;
-    Ok(is_whole(bytes).then(|| identity_of(bytes)).flatten())
+    let footer = whole_footer(path, bytes)?;
+    Ok(footer.and_then(|footer| value_of(&footer, IDENTITY_KEY).map(str::to_owned)))
 }
 
-/// The identity in the footer of a Parquet file.
-fn identity_of(bytes: &[u8]) -> Option<String> {
+/// What the footer of a file says; none if any byte of it is not as it was written. The bytes are the file's.
+fn whole_footer(path: &Path, bytes: &mut Vec<u8>) -> Result<Option<Vec<(String, String)>>, StoreError> {
+    bytes.clear();
+    File::open(path).and_then(|mut file| file.read_to_end(bytes)).map_err(at("read", path))?;
+    Ok(is_whole(bytes).then(|| footer_of(bytes)).flatten())
+}
+
+/// What the footer of a Parquet file says.
+fn footer_of(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
     let metadata = reader.get_metadata().ok()?;
     let pairs = metadata.key_value_metadata.as_ref()?;
-    pairs.iter().find(|pair| pair.key == IDENTITY_KEY).and_then(|pair| pair.value.clone())
+    Some(pairs.iter().filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect())
+}
+
+/// What a footer says of a key.
+fn value_of<'a>(footer: &'a Footer, key: &str) -> Option<&'a str> {
+    footer.iter().find(|pair| pair.0 == key).map(|pair| pair.1.as_str())
 }
 
 /// Whether a folder looks like one of ours.

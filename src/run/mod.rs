@@ -7,6 +7,7 @@ pub mod evaluate;
 pub mod layout;
 pub mod preview;
 pub mod progress;
+pub mod refine;
 pub mod simulate;
 pub mod stretch;
 pub mod timeline;
@@ -142,7 +143,6 @@ pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreEr
         let path = store.folder.join(format!("pareto.{}", format.name()));
         store.write_file(&path, |out| format.part().write(&mut front, store.footer(), out))?;
     }
-    store.finished()?;
     Ok((folder, summary))
 }
 
