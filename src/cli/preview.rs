@@ -1,11 +1,13 @@
-//! `preview`: what a sweep is before anything is evaluated.
+//! `preview`: what a sweep is before it is run: its points, what removes how many, which evaluators, what they will cost.
+
+use std::time::Duration;
 
 use super::args::PreviewArgs;
 use super::exit::Exit;
 use super::render::{count, estimate};
-use crate::run::preview::{COUNTED, SAMPLE, preview as look};
-use crate::sweep::Sweep;
-use crate::units::{Unit, human};
+use crate::run::preview::{COUNTED, Preview, SAMPLE, preview as look, time_event_driven};
+use crate::sweep::{Refine, Sweep};
+use crate::units::{Unit, human, real};
 
 /// CPU time of a point, all included: see `benches/README.md`.
 const SECONDS_A_POINT: f64 = 4e-6;
@@ -42,12 +44,7 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
     }
     let fit = found.left - found.infeasible.iter().map(|reason| reason.1).sum::<u64>();
     line("can be", fit, "points");
-    let left = found.estimate(found.left).value();
-    anstream::println!(
-        "about {} of CPU and {} of disk, as measured on other sweeps (benches/README.md)",
-        human(left * SECONDS_A_POINT, Unit::SECOND),
-        human(left * BYTES_A_POINT, Unit::BYTE)
-    );
+    costs(&sweep, &found);
     if args.defaults {
         anstream::println!("defaults in force:");
         for (path, value) in &sweep.defaults {
@@ -57,6 +54,44 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
         anstream::println!("defaults in force: {} (--defaults shows them)", sweep.defaults.len());
     }
     Ok(Exit::Complete)
+}
+
+/// Which evaluators are at work, and what that will cost.
+fn costs(sweep: &Sweep, found: &Preview) {
+    let rows = found.estimate(found.left).value();
+    let disk = human(rows * BYTES_A_POINT, Unit::BYTE);
+    let closed = found.estimate(found.left - found.event_driven).value();
+    if found.event_driven < found.left || found.left == 0 {
+        let cpu = human(closed * SECONDS_A_POINT, Unit::SECOND);
+        anstream::println!(
+            "closed_form: about {cpu} of CPU and {disk} of disk, as measured on other sweeps (benches/README.md)"
+        );
+    }
+    let refine = sweep.decide.refine.as_ref();
+    if found.event_driven == 0 && refine.is_none() {
+        return;
+    }
+    let Some(timing) = time_event_driven(sweep) else {
+        anstream::println!("event_driven: no point was found to time");
+        return;
+    };
+    let second = |duration: Duration| human(duration.as_secs_f64(), Unit::SECOND);
+    let each = human(timing.mean(), Unit::SECOND);
+    let points = if timing.points == 1 { "point" } else { "points" };
+    let (least, most) = (second(timing.least), second(timing.most));
+    let timed = format!("{} {points} just timed here: {least} to {most}", timing.points);
+    if let Some(Refine { top, by: (column, direction) }) = refine {
+        let by = format!("{} {column}", direction.name());
+        let cpu = human(real(*top) * timing.mean(), Unit::SECOND);
+        anstream::println!("refine, event_driven: the front and the best {} by {by}", count(*top));
+        anstream::println!("  {cpu} of CPU for the best, and the front, at about {each} a point ({timed})");
+    } else {
+        let points = found.estimate(found.event_driven);
+        let cpu = human(points.value() * timing.mean(), Unit::SECOND);
+        let disk = if found.event_driven < found.left { String::new() } else { format!(" and {disk} of disk") };
+        let points = estimate(points);
+        anstream::println!("event_driven: about {cpu} of CPU{disk}, {points} points at about {each} ({timed})");
+    }
 }
 
 /// The axes and the size of their product.

@@ -1,6 +1,9 @@
 //! The preview: what a sweep is before anything is evaluated: how many points, what each rule removes, what cannot exist.
 
-use crate::sweep::{Removal, Remover, Sweep, point};
+use std::time::{Duration, Instant};
+
+use super::evaluate::Evaluator;
+use crate::sweep::{Fidelity, Inputs, Removal, Remover, Sweep, point};
 use crate::units::real;
 use crate::workload::{Placement, Reason, check, place};
 
@@ -8,6 +11,11 @@ use crate::workload::{Placement, Reason, check, place};
 pub const COUNTED: u64 = 10_000_000;
 /// How many numbers stand for a larger one.
 pub const SAMPLE: u64 = 200_000;
+
+/// How many points are timed at most.
+const TIMED: u64 = 64;
+/// How long points are timed; the first one is whatever it takes.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a sweep is before anything is evaluated.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +28,8 @@ pub struct Preview {
     pub removed: Vec<(String, u64)>,
     /// What is left of those looked at.
     pub left: u64,
+    /// How many of them are event-driven.
+    pub event_driven: u64,
     /// Why how many of what is left cannot exist.
     pub infeasible: Vec<(Reason, u64)>,
 }
@@ -89,6 +99,7 @@ pub fn preview(sweep: &Sweep) -> Preview {
         Some(Remover::Filter(k)) => counts[Removal::ALL.len() + k] += 1,
         None => {
             found.left += 1;
+            found.event_driven += u64::from(point::fidelity(inputs) == Fidelity::EventDriven);
             let (job, system) = (point::job(inputs), point::system(inputs));
             let fits = check(&job, &system).and_then(|_| place(&job, &system.network, &mut placement));
             if let Err(refused) = fits {
@@ -117,6 +128,76 @@ pub fn preview(sweep: &Sweep) -> Preview {
     found.infeasible =
         Reason::ALL.iter().map(|&reason| (reason, infeasible[reason as usize])).filter(|count| count.1 > 0).collect();
     found
+}
+
+/// What event-driven points take on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// How many points were timed.
+    pub points: u32,
+    /// All of them together.
+    pub total: Duration,
+    /// The shortest.
+    pub least: Duration,
+    /// The longest.
+    pub most: Duration,
+}
+
+impl Timing {
+    /// Of one point, in seconds.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.total.as_secs_f64() / f64::from(self.points.max(1))
+    }
+}
+
+/// Times points from all over a sweep, event-driven: those that are, or those that `refine` might choose. What a point costs
+/// differs by orders of magnitude between sweeps, so no constant would be true. None if the sweep has no such point.
+#[must_use]
+pub fn time_event_driven(sweep: &Sweep) -> Option<Timing> {
+    let is_refined = sweep.decide.refine.is_some();
+    let raw = sweep.space.len();
+    let part = raw / raw.clamp(1, TIMED);
+    let mut starts: Vec<u64> = sample(raw, TIMED).collect();
+    // In no order: what is seen before patience ends is from all over the sweep too.
+    starts.sort_by_key(|start| xxhash_rust::xxh3::xxh3_64(&start.to_le_bytes()));
+    let mut timing: Option<Timing> = None;
+    let mut evaluator = Evaluator::default();
+    let began = Instant::now();
+    for start in starts {
+        if timing.is_some() && began.elapsed() > PATIENCE {
+            break;
+        }
+        let Some(inputs) = timed(sweep, start, (start + part).min(raw), is_refined) else { continue };
+        let (job, system) = Evaluator::question(&inputs);
+        let before = Instant::now();
+        let outcome = evaluator.evaluate(&job, &system, Fidelity::EventDriven);
+        let took = before.elapsed();
+        // Only what is feasible is refined.
+        if is_refined && outcome.is_err() {
+            continue;
+        }
+        let so_far = timing.unwrap_or(Timing { points: 0, total: Duration::ZERO, least: took, most: took });
+        timing = Some(Timing {
+            points: so_far.points + 1,
+            total: so_far.total + took,
+            least: so_far.least.min(took),
+            most: so_far.most.max(took),
+        });
+    }
+    timing
+}
+
+/// The next point of a range that is event-driven, or that may be refined.
+fn timed(sweep: &Sweep, start: u64, end: u64, is_refined: bool) -> Option<Inputs> {
+    let mut cursor = sweep.space.cursor(start);
+    while cursor.next_point(end).is_some() {
+        if is_refined || point::fidelity(&cursor.inputs) == Fidelity::EventDriven {
+            return Some(cursor.inputs.clone());
+        }
+        cursor.step();
+    }
+    None
 }
 
 /// The same sample each time: a number in each of as many equal parts of the product; all numbers if they are few.
