@@ -114,8 +114,14 @@ mistakes! {
         "    topology: [Ring, Switch]\n    npus_count: [8, 4]\n    bandwidth: [50, 25]\n    latency: [500, 500]\n",
     );
     context_parallelism_comes_later: instead("tp: 8", "tp: 8, cp: 2");
-    the_references_rules_come_later: with("rules: astra_sim");
-    event_driven_execution_comes_later: with("fidelity: event_driven");
+    the_references_rules_need_the_event_driven_engine: with("rules: astra_sim");
+    queues_need_the_event_driven_engine: with("collectives:\n  active_chunks: 4\n  dimension_order: themis\n  chunk_order: [fifo, rg]");
+    queues_of_an_alternative_need_the_event_driven_engine: with("define: {plain: {chunks: 4}, busy: {chunks: 16, dimension_order: themis}}\ncollectives: [plain, busy]\nfidelity: closed_form");
+    an_unknown_evaluator_is_one_mistake: with("fidelity: event_drivn\nrules: astra_sim");
+    what_is_event_driven_is_not_refined: with("fidelity: [closed_form, event_driven]\nrefine: {top: 10}");
+    refine_knows_its_keys: with("refine: {topp: 10, top: few, by: tp}");
+    refine_goes_by_one_column: with("refine: {by: {iteration_time: min, npus: min}}");
+    refine_goes_by_a_number: with("refine: {by: recompute}");
     assumptions_claims_and_anchors_come_later: with("assume: {gemm_efficiency: {low: -10 %, high: 5 %}}\nexpect: {a: 1}\nanchor: {today: {tp: 4}}");
     a_models_file_comes_later: instead("model: GPT-3-175B", "model: {hf: ./config.json}");
     in_network_and_oversubscription_come_later: instead("bandwidth: 450 GB/s", "bandwidth: 450 GB/s, in_network: true, oversubscription: 2");

@@ -8,6 +8,7 @@ mod compare;
 mod diagnostics;
 mod docs;
 mod faults;
+mod fidelity;
 mod golden;
 mod golden_files;
 mod laws;
