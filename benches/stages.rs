@@ -121,7 +121,7 @@ fn evaluate(bencher: Bencher<'_, '_>) {
 fn a_segment_as_rows(bencher: Bencher<'_, '_>) {
     let sweep = quickstart();
     let layout = Layout::of(&sweep);
-    let mut worker = Worker::new(&sweep, &layout);
+    let mut worker = Worker::new(&sweep, &layout, None);
     let (progress, stop) = (Progress::default(), AtomicBool::new(false));
     let mut rows = |_, frame: &mut DataFrame| {
         divan::black_box(frame.height());
@@ -136,7 +136,7 @@ fn write_a_segment(bencher: Bencher<'_, '_>) {
     use starsweep::results::sink::Format;
     let sweep = quickstart();
     let layout = Layout::of(&sweep);
-    let mut worker = Worker::new(&sweep, &layout);
+    let mut worker = Worker::new(&sweep, &layout, None);
     let mut rows = DataFrame::empty();
     let mut keep = |_, frame: &mut DataFrame| {
         rows = frame.clone();

@@ -48,6 +48,13 @@ pub fn answer(
     if done.found.restored {
         anstream::println!("  points of this version were there from an earlier run and are used again");
     }
+    if done.known > 0 {
+        let points = if done.known == 1 { "point was" } else { "points were" };
+        anstream::println!(
+            "  {} event-driven {points} known from an earlier version and not run again",
+            count(done.known)
+        );
+    }
     let mut reasons: Vec<_> = summary.counts.iter().filter(|count| count.0.0 != "feasible").collect();
     reasons.sort_by_key(|count| std::cmp::Reverse(*count.1));
     for ((status, reason), rows) in reasons {

@@ -171,6 +171,7 @@ fn write_manifest(
         "parts": done.stretches.1,
         "parts_done_by_this_run": done.stretches.0,
         "rows": summary.rows(),
+        "rows_known_from_earlier": done.known,
         "counts": counts,
         "refined_rows": refined.map(|refined| refined.places.len()),
         "refined_rows_done_by_this_run": refined.map(|refined| refined.done),

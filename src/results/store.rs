@@ -15,7 +15,7 @@ use super::sink::{Footer, Format};
 pub const FORMAT_VERSION: u32 = 2;
 /// The footer's key of a sweep's identity.
 pub const IDENTITY_KEY: &str = "starsweep.identity";
-/// The footer's key of the rules of a sweep by which refined points were judged.
+/// The footer's key of the rules by which points were judged.
 const JUDGED_KEY: &str = "starsweep.judged_by";
 /// The footer's key of the physics version.
 pub const PHYSICS_KEY: &str = "starsweep.physics_version";
@@ -76,6 +76,17 @@ pub fn at<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| StoreError::File { action, path: path.to_owned(), source }
 }
 
+/// What is written into the footer of every table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// The identity of the sweep.
+    pub identity: String,
+    /// The version of the physics.
+    pub physics: u32,
+    /// A hash of the rules by which points are judged besides what they are: `require` and `derive`.
+    pub judged_by: String,
+}
+
 /// A folder of results that this process alone writes.
 #[derive(Debug)]
 pub struct Store {
@@ -107,7 +118,7 @@ impl Store {
     ///
     /// # Errors
     /// If the folder cannot be made or locked, or is somebody else's.
-    pub fn open(folder: &Path, identity: &str, physics: u32, fresh: bool) -> Result<(Self, Found), StoreError> {
+    pub fn open(folder: &Path, stamp: &Stamp, fresh: bool) -> Result<(Self, Found), StoreError> {
         if folder.is_dir() && !is_results(folder)? && !is_empty(folder)? {
             return Err(StoreError::NotOurs(folder.to_owned()));
         }
@@ -123,11 +134,12 @@ impl Store {
         let points = folder.join(POINTS);
         fs::create_dir_all(&points).map_err(at("make", &points))?;
         let footer = vec![
-            (IDENTITY_KEY.to_owned(), identity.to_owned()),
-            (PHYSICS_KEY.to_owned(), physics.to_string()),
+            (IDENTITY_KEY.to_owned(), stamp.identity.clone()),
+            (PHYSICS_KEY.to_owned(), stamp.physics.to_string()),
+            (JUDGED_KEY.to_owned(), stamp.judged_by.clone()),
             ("starsweep.format_version".to_owned(), FORMAT_VERSION.to_string()),
         ];
-        let store = Self { folder: folder.to_owned(), identity: identity.to_owned(), footer, _lock: lock };
+        let store = Self { folder: folder.to_owned(), identity: stamp.identity.clone(), footer, _lock: lock };
         let found = store.settle(fresh)?;
         Ok((store, found))
     }
@@ -244,52 +256,51 @@ impl Store {
     /// # Errors
     /// If the disk does not take it.
     pub fn write_segment(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
-        self.write_part(&self.points().join(segment.file_name()), &[], frame)
+        self.write_part(&self.points().join(segment.file_name()), frame)
     }
 
-    /// Writes refined points, as a segment is written; `judged` says by which rules of the sweep.
+    /// Writes refined points, as a segment is written.
     ///
     /// # Errors
     /// If the disk does not take it.
-    pub fn write_refined(&self, segment: Segment, judged: &str, frame: &mut DataFrame) -> Result<(), StoreError> {
-        let folder = self.folder.join(REFINED);
+    pub fn write_refined(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
+        let folder = self.refined();
         fs::create_dir_all(&folder).map_err(at("make", &folder))?;
-        self.write_part(&folder.join(segment.file_name()), &[(JUDGED_KEY.to_owned(), judged.to_owned())], frame)
+        self.write_part(&folder.join(segment.file_name()), frame)
     }
 
     /// Writes a sealed table.
-    fn write_part(&self, path: &Path, more: &[(String, String)], frame: &mut DataFrame) -> Result<(), StoreError> {
+    fn write_part(&self, path: &Path, frame: &mut DataFrame) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         let blank = (SEAL_KEY.to_owned(), BLANK.to_owned());
-        let footer: Vec<_> = self.footer.iter().chain(more).cloned().chain([blank]).collect();
+        let footer: Vec<_> = self.footer.iter().cloned().chain([blank]).collect();
         Format::Parquet.part().write(frame, &footer, &mut bytes)?;
         seal(&mut bytes);
         self.write_file(path, |out| Ok(out.write_all(&bytes)?))
     }
 
-    /// The refined points of this sweep, and of earlier versions unless all is to be done again: those of the same physics
-    /// that were judged by the same rules, in files that are whole.
+    /// Tables of a kind in what the folder was earlier: those that are whole, of the same physics, judged by the same rules.
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn refined_before(&self, judged: &str, earlier: bool) -> Result<Vec<(PathBuf, DataFrame)>, StoreError> {
-        let mut folders = vec![self.folder.join(REFINED)];
+    pub fn earlier(&self, kind: &str) -> Result<Vec<PathBuf>, StoreError> {
         let before = self.folder.join(EARLIER);
-        if earlier && before.is_dir() {
+        let mut folders = Vec::new();
+        if before.is_dir() {
             for entry in fs::read_dir(&before).map_err(at("read", &before))? {
-                folders.push(entry.map_err(at("read", &before))?.path().join(REFINED));
+                folders.push(entry.map_err(at("read", &before))?.path().join(kind));
             }
         }
-        folders[1..].sort_unstable();
-        let wanted = [(PHYSICS_KEY, value_of(&self.footer, PHYSICS_KEY)), (JUDGED_KEY, Some(judged))];
-        let (mut found, mut bytes) = (Vec::new(), Vec::new());
+        folders.sort_unstable();
         // A name that was there already has a number behind it.
         let tables = |folder: &PathBuf| listed(folder, |name| name.contains(".parquet"));
-        for path in folders.iter().map(tables).collect::<Result<Vec<_>, _>>()?.concat() {
+        let all = folders.iter().map(tables).collect::<Result<Vec<_>, _>>()?.concat();
+        let wanted = [PHYSICS_KEY, JUDGED_KEY].map(|key| (key, value_of(&self.footer, key)));
+        let (mut found, mut bytes) = (Vec::new(), Vec::new());
+        for path in all {
             let footer = whole_footer(&path, &mut bytes)?.unwrap_or_default();
             if wanted.iter().all(|(key, value)| value_of(&footer, key) == *value) {
-                let frame = ParquetReader::new(Cursor::new(&bytes)).finish();
-                found.push((path.clone(), frame.map_err(|source| StoreError::Segment { path, source })?));
+                found.push(path);
             }
         }
         Ok(found)

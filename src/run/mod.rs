@@ -4,6 +4,7 @@ pub mod compare;
 pub mod deadlock;
 pub mod document;
 pub mod evaluate;
+pub mod known;
 pub mod layout;
 pub mod preview;
 pub mod progress;
@@ -24,9 +25,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::engine::PHYSICS_VERSION;
 use crate::results::folder::Folder;
 use crate::results::segment::{self, Segment};
-use crate::results::store::{FORMAT_VERSION, Found, Store, StoreError};
+use crate::results::store::{FORMAT_VERSION, Found, POINTS, Stamp, Store, StoreError};
 use crate::results::summary::{Ask, Summary};
 use crate::sweep::Sweep;
+use known::Known;
 pub use layout::{Layout, vocabulary};
 pub use progress::Progress;
 use worker::Worker;
@@ -55,6 +57,8 @@ pub struct Done {
     pub dropped: Option<u64>,
     /// How many points hit a mistake of ours.
     pub errors: u64,
+    /// How many points were known from what the folder was earlier.
+    pub known: u64,
 }
 
 /// Why a run could not be.
@@ -86,14 +90,24 @@ pub fn identity(sweep: &Sweep) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
+/// By what a row is judged besides its own inputs: `derive` and `require`, as they are written.
+fn judged_by(sweep: &Sweep) -> String {
+    let rules = sweep.space.derived.iter().chain(&sweep.require);
+    let text = rules.map(|rule| format!("{}={}", rule.name, rule.text)).join(";");
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
 /// Runs a sweep: does the segments that are missing, each whole or not at all.
 ///
 /// # Errors
 /// If the disk fails, or another run is at work in the folder.
 pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool) -> Result<(Store, Done), RunError> {
-    let (store, found) = Store::open(&order.folder, &identity(sweep), PHYSICS_VERSION, order.fresh)?;
+    let stamp = Stamp { identity: identity(sweep), physics: PHYSICS_VERSION, judged_by: judged_by(sweep) };
+    let (store, found) = Store::open(&order.folder, &stamp, order.fresh)?;
     write_frozen(sweep, &store)?;
     let layout = Layout::of(sweep);
+    let known = if sweep.has_event_driven() && !order.fresh { store.earlier(POINTS)? } else { Vec::new() };
+    let known = Known::of(Folder { path: store.folder.clone(), files: known })?;
     let mut stretches = 0;
     let all = stretch::stretches(&sweep.space, segment_rows(sweep)).inspect(|_| stretches += 1);
     let missing: Vec<Segment> = all.filter_map(|stretch| stretch::left(stretch, &found.whole)).collect();
@@ -101,7 +115,7 @@ pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool)
     let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build()?;
     let outcome = pool.install(|| {
         missing.par_iter().with_max_len(1).try_for_each_init(
-            || Worker::new(sweep, &layout),
+            || Worker::new(sweep, &layout, Some(&known)),
             |worker, &stretch| {
                 let mut write = |segment, frame: &mut _| store.write_segment(segment, frame);
                 if !stop.load(Ordering::Relaxed) && worker.evaluate(stretch, progress, stop, &mut write)? {
@@ -116,7 +130,10 @@ pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool)
     let kept = stretches - missing.len() as u64;
     let stopped = stop.load(Ordering::Relaxed) && done < missing.len() as u64;
     let dropped = stopped.then(|| progress.dropped());
-    Ok((store, Done { found, stretches: (done, stretches), kept, dropped, errors: progress.errors() }))
+    Ok((
+        store,
+        Done { found, stretches: (done, stretches), kept, dropped, errors: progress.errors(), known: progress.known() },
+    ))
 }
 
 /// What a finished folder is asked.

@@ -16,6 +16,7 @@ pub struct Progress {
     stretches: AtomicU64,
     open: AtomicU64,
     errors: AtomicU64,
+    known: AtomicU64,
     best: Mutex<Option<f64>>,
 }
 
@@ -83,6 +84,14 @@ impl Progress {
 
     pub(super) fn error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_known(&self) {
+        self.known.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn known(&self) -> u64 {
+        self.known.load(Ordering::Relaxed)
     }
 
     pub(super) fn stretches(&self) -> u64 {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use polars::prelude::DataFrame;
+use polars::prelude::{AnyValue, DataFrame};
 
 use super::evaluate::{Evaluation, Evaluator};
+use super::known::{Known, Loaded};
 use super::layout::{Layout, Origin, single_metrics};
 use super::progress::Progress;
 use crate::results::metric::{MetricPart, Outcome};
@@ -16,9 +17,9 @@ use crate::results::{Segment, Status, Table};
 use crate::sweep::column::{From, shape_key};
 use crate::sweep::key::{DIM_NAMES_FROM, Id};
 use crate::sweep::scope::After;
-use crate::sweep::{Inputs, Sweep, point};
+use crate::sweep::{Fidelity, Inputs, Sweep, point};
 use crate::system::System;
-use crate::units::{index, real, whole};
+use crate::units::{from_signed, index, real, whole};
 use crate::workload::{Footprint, Infeasible, Job, Reason};
 
 /// How many points of the closed form pass between two looks at whether to stop, and two reports of progress.
@@ -44,6 +45,10 @@ pub struct Worker<'a> {
     most_rows: u64,
     /// How many points pass between two looks at whether to stop.
     breath: u64,
+    /// What need not be evaluated again.
+    known: Option<&'a Known>,
+    /// What of it was read last.
+    loaded: Loaded,
 }
 
 /// What a row says of a point besides its inputs.
@@ -57,7 +62,7 @@ struct Verdict {
 impl<'a> Worker<'a> {
     /// A worker for a sweep.
     #[must_use]
-    pub fn new(sweep: &'a Sweep, layout: &'a Layout) -> Self {
+    pub fn new(sweep: &'a Sweep, layout: &'a Layout, known: Option<&'a Known>) -> Self {
         let parts: Vec<MetricPart> = single_metrics().collect();
         let most_rows = super::segment_rows(sweep);
         Self {
@@ -72,6 +77,8 @@ impl<'a> Worker<'a> {
             judges: !sweep.require.is_empty() || !sweep.derived.is_empty(),
             most_rows,
             breath: if most_rows == EVENT_DRIVEN { 1 } else { BREATH },
+            known: known.filter(|known| !known.is_empty()),
+            loaded: None,
         }
     }
 
@@ -100,7 +107,13 @@ impl<'a> Worker<'a> {
                 self.clear();
             }
             let id = point::id(&cursor.inputs, &mut self.canonical);
-            let seconds = self.row(id, &cursor.inputs, progress);
+            let seconds = match self.known_row(id, &cursor.inputs)? {
+                Some(row) => {
+                    progress.add_known();
+                    self.copy(id, &row)?
+                }
+                None => self.row(id, &cursor.inputs, progress),
+            };
             if !seconds.is_nan() {
                 feasible += 1;
                 best = best.min(seconds);
@@ -127,6 +140,39 @@ impl<'a> Worker<'a> {
     fn clear(&mut self) {
         self.table.clear();
         self.shapes.clear();
+    }
+
+    /// The row of an event-driven point that was evaluated before.
+    fn known_row(&mut self, id: u64, inputs: &Inputs) -> Result<Option<DataFrame>, StoreError> {
+        match self.known.filter(|_| point::fidelity(inputs) == Fidelity::EventDriven) {
+            Some(known) => known.row((self.sweep, self.layout), (id, inputs), &mut self.loaded),
+            None => Ok(None),
+        }
+    }
+
+    /// Adds a row as it was; its time in seconds if it is feasible, else NaN.
+    fn copy(&mut self, id: u64, row: &DataFrame) -> Result<f64, StoreError> {
+        self.table.push_id(&point::id_text(id));
+        let (mut seconds, mut is_feasible) = (f64::NAN, false);
+        for (column, (spec, origin)) in self.layout.columns.iter().zip(&self.layout.origins).enumerate() {
+            let cell = row.column(&spec.column.name)?.get(0)?;
+            let value = match (&cell, cell.get_str()) {
+                (_, Some(text)) => self.table.word(column, text),
+                (AnyValue::Float64(number), _) => *number,
+                (AnyValue::Int64(number), _) => from_signed(*number),
+                (AnyValue::Boolean(flag), _) => f64::from(u8::from(*flag)),
+                _ => f64::NAN,
+            };
+            match origin {
+                Origin::Status => is_feasible = value == real(Status::Feasible as u64),
+                Origin::Metric(MetricPart::IterationTime | MetricPart::FinishTime, _) => seconds = value,
+                _ => {}
+            }
+            if self.table.wants(column) {
+                self.table.push(column, value);
+            }
+        }
+        Ok(if is_feasible { seconds } else { f64::NAN })
     }
 
     /// Adds the row of a point; its time in seconds if it is feasible, else NaN.
@@ -260,4 +306,16 @@ fn shape(
 ) -> f64 {
     let key: Vec<(u64, u64)> = shape_key(inputs).map(|(block, size)| (block.to_bits(), size.to_bits())).collect();
     *shapes.entry(key).or_insert_with(|| table.word(column, &system.network.shape()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_of_too_many_events_has_a_status_of_its_own() {
+        let status = |reason| refused(&Infeasible::new(reason, 2e9, 1e9)).status;
+        assert_eq!(status(Reason::Limit), Status::Limit);
+        assert!(Reason::ALL.iter().all(|&reason| reason == Reason::Limit || status(reason) == Status::Infeasible));
+    }
 }

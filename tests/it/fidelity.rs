@@ -19,6 +19,7 @@ use crate::support::{code, points, program, run, segments, sweep, text};
 /// All-reduces over small networks: 160 points for each evaluator.
 const COLLECTIVES: &str = "\
 workload: {collective: [all_reduce, all_gather], size: [1 MiB, 4 MiB, 16 MiB, 64 MiB]}
+npu: H100-SXM-80GB
 network:
   inner: {block: [ring, switch], size: 4, bandwidth: {from: 50 GB/s, to: 250 GB/s, step: 50 GB/s}, hop_latency: 500 ns}
   outer: {block: switch, size: 2, bandwidth: 25 GB/s, hop_latency: 500 ns}
@@ -164,6 +165,30 @@ fn an_event_driven_sweep_that_is_killed_ends_with_the_same_bytes() {
     }
     place.run();
     assert_eq!(place.points(), undisturbed.points());
+}
+
+#[test]
+fn an_edited_event_driven_sweep_runs_only_what_is_new() {
+    let named = |name: &str, sizes: &str| {
+        format!(
+            "define: {{{name}: {{d: {{block: ring, size: 4, bandwidth: [50 GB/s, 100 GB/s]}}}}}}\nnetwork: [{name}]\n\
+             workload: {{collective: all_reduce, size: [{sizes}]}}\ncollectives: {{local_reduction: false}}\n\
+             fidelity: event_driven\nnpu: H100-SXM-80GB\n"
+        )
+    };
+    let place = Place::with(&named("mine", "1 MiB, 2 MiB, 4 MiB"));
+    place.run();
+    let edited = named("mine", "1 MiB, 3 MiB, 4 MiB");
+    place.write(&edited);
+    assert!(place.run().contains("4 event-driven points were known"));
+    assert_eq!(place.manifest("rows_known_from_earlier"), 4);
+    let undisturbed = Place::with(&edited);
+    undisturbed.run();
+    assert_eq!(place.points(), undisturbed.points(), "bytes do not tell the history");
+    // The same points under another name are other rows.
+    place.write(&named("yours", "1 MiB, 3 MiB, 4 MiB"));
+    place.run();
+    assert_eq!(place.manifest("rows_known_from_earlier"), 0);
 }
 
 #[test]
