@@ -327,7 +327,12 @@ fn twice(sweep: &Sweep, results: &Folder, refined: &Refined) -> anyhow::Result<(
     Ok(())
 }
 
-/// A ratio less one as a percentage with its sign.
+/// A ratio less one as a percentage with its sign; nothing has none.
 fn percent(ratio: f64) -> String {
-    if ratio.is_finite() { format!("{:+.2} %", 100.0 * ratio) } else { "-".to_owned() }
+    let hundredths = (1e4 * ratio).round();
+    match hundredths {
+        0.0 => "0.00 %".to_owned(),
+        _ if hundredths.is_finite() => format!("{:+.2} %", hundredths / 100.0),
+        _ => "-".to_owned(),
+    }
 }
