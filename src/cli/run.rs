@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
@@ -31,7 +33,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let progress = Arc::new(Progress::default());
     let meter = Meter::start(progress.clone(), args.quiet);
     let started = (Instant::now(), SystemTime::now());
+    let watch = signals.watch();
     let outcome = run::run(&sweep, &order, &progress, &signals.stop);
+    watch.end();
     meter.stop();
     let (store, done) = match outcome {
         // Nothing was begun: there is nothing to go on with.
@@ -53,7 +57,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let (results, summary) = run::finish(&sweep, &store)?;
     let progress = Arc::new(Progress::default());
     let meter = Meter::start(progress.clone(), args.quiet);
+    let watch = signals.watch();
     let refined = refine(&sweep, (&store, &results, &summary), &order, &progress, &signals.stop);
+    watch.end();
     meter.stop();
     let refined = refined.with_context(|| advice(&order.folder))?;
     if let Some(stopped) = refined.as_ref().filter(|refined| refined.is_stopped) {
@@ -80,6 +86,25 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     })
 }
 
+/// How often it is looked whether a run is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a run that was told to stop may take to do so.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// A thread that watches an evaluation.
+struct Watch {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    /// The evaluation is over.
+    fn end(self) {
+        let _ = self.end.send(());
+        let _ = self.thread.join();
+    }
+}
+
 /// How a run is told to stop.
 struct Signals {
     /// Set by Ctrl-C and by being told to end.
@@ -100,6 +125,24 @@ impl Signals {
         }
         register(SIGTERM, signals.end.clone())?;
         Ok(signals)
+    }
+
+    /// Watches an evaluation: a single event-driven point may take longer than somebody who stops the run waits. What is
+    /// being evaluated is dropped then, as when it is stopped between two points; what is whole is on the disk.
+    fn watch(&self) -> Watch {
+        let (end, ended) = channel();
+        let (stop, told_to_end) = (self.stop.clone(), self.end.clone());
+        let thread = std::thread::spawn(move || {
+            let mut asked: Option<Instant> = None;
+            while matches!(ended.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout)) {
+                if stop.load(Ordering::Relaxed) && asked.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                    anstream::eprintln!("stopped amid long points: whole parts are kept; the same command goes on");
+                    let exit = if told_to_end.load(Ordering::Relaxed) { Exit::Terminated } else { Exit::Interrupted };
+                    std::process::exit(i32::from(exit as u8));
+                }
+            }
+        });
+        Watch { end, thread }
     }
 
     /// The exit code of a run that was stopped.

@@ -168,6 +168,21 @@ fn an_event_driven_sweep_that_is_killed_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn a_long_point_does_not_keep_a_run_from_stopping() {
+    let yaml = format!("{TRAINING}fidelity: event_driven\ncollectives: {{chunks: 1000000}}\n");
+    let place = Place::with(&yaml);
+    let child = place.command(&[]).stderr(std::process::Stdio::piped()).spawn().expect("the program starts");
+    sleep(Duration::from_secs(1));
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let asked = Instant::now();
+    let output = child.wait_with_output().expect("an end");
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert_eq!(code(&output), 130);
+    assert!(text(&output.stderr).contains("the same command goes on"));
+}
+
+#[test]
 fn an_edited_event_driven_sweep_runs_only_what_is_new() {
     let named = |name: &str, sizes: &str| {
         format!(
