@@ -67,7 +67,7 @@ pub fn simulate(machine: &Machine, trace: &Trace, path: Path, despite_faults: bo
         faults.sort_by_key(|fault| !fault.is_fatal());
         return Err(Impossible::Faults(faults));
     }
-    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: true })?;
+    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: true, limit: None })?;
     let dimensions = (0..machine.dimensions.len()).map(|k| carried(&machine.dimensions[k], k, &outcome)).collect();
     let (idle, knots) = (idle(&outcome), knots(trace, &outcome));
     Ok(Answer { outcome, faults, idle, dimensions, knots })

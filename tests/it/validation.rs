@@ -7,7 +7,7 @@ use starsweep::sweep::{Sweep, resolve};
 use starsweep::system::System;
 use starsweep::system::collective::Collective;
 use starsweep::units::Bytes;
-use starsweep::workload::{self, Job, Placement, Program};
+use starsweep::workload::{self, Job, Placement, Program, Reason};
 
 /// Both evaluators on one point; none if it cannot exist.
 fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
@@ -94,4 +94,19 @@ fn collectives_take_the_time_of_their_chunks_one_by_one() {
     let [median, most, worst] = spread(&mut found);
     let farthest = &found.last().expect("a collective").1;
     assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+}
+
+#[test]
+fn a_point_with_too_many_events_says_so() {
+    let sweep = quickstart();
+    let mut cursor = sweep.space.cursor(0);
+    cursor.next_point(sweep.space.len()).expect("a point");
+    let (_, mut system) = Evaluator::question(&cursor.inputs);
+    let job = Job::Collective { collective: Collective::AllReduce, size: Bytes::new(1 << 40) };
+    system.collectives.chunks = 100_000_000;
+    let (mut program, mut placement) = (Program::default(), Placement::default());
+    workload::place(&job, &system.network, &mut placement).expect("a place");
+    workload::build(&job, &mut program);
+    let refused = event_driven::evaluate(&program, &placement, &system).expect_err("too many");
+    assert_eq!(refused.reason, Reason::Limit);
 }

@@ -200,6 +200,9 @@ impl Simulation<'_> {
             return;
         }
         chunk = chunk.max(1);
+        if self.spend(size.div_ceil(chunk)) {
+            return;
+        }
         let open = self.chunks.open(state);
         let mut chunks = 0;
         if self.rank_of(npu) == 0 {
@@ -293,7 +296,7 @@ impl Simulation<'_> {
     /// The place of a chunk in a queue.
     fn place(&self, npu: usize, queue: usize, k: u32) -> usize {
         let queued = &self.npus[npu].queued[queue];
-        if self.gives_way(queued) && !self.chunks.all[k as usize].gives_way {
+        if self.has_streams && self.gives_way(queued) && !self.chunks.all[k as usize].gives_way {
             // Before all that give way and do not run.
             let place = queued.iter().rposition(|&other| {
                 let other = &self.chunks.all[other as usize];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fabric::Fabric;
 use super::run::Sum;
 use super::symmetry::Classes;
-use super::{Ask, Path, Simulation, shares_bandwidth, simulate_by};
+use super::{Ask, Refused, Simulation, shares_bandwidth, simulate_by};
 use crate::engine::Report;
 use crate::system::System;
 use crate::system::collective::{Algorithm, Collective};
@@ -21,8 +21,8 @@ use crate::workload::program::{Account, Program, Work};
 use crate::workload::trace::{self, Node, Trace};
 use crate::workload::unfold::{Stage, Unfolded, unfold};
 
-/// Events of a point at most.
-const LIMIT: u64 = 100_000_000;
+/// Events of a point at most: some seconds of simulation.
+const LIMIT: u64 = 20_000_000;
 
 /// How long a program takes on a machine, simulated.
 ///
@@ -33,16 +33,16 @@ const LIMIT: u64 = 100_000_000;
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
     let machine = Machine::of(system, tier(program));
     let too_long = || Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
+    let too_many = || Infeasible::new(Reason::Limit, f64::INFINITY, real(LIMIT));
+    let why = |refused: &Refused| if matches!(refused, Refused::Limit(_)) { too_many() } else { too_long() };
     if let Some(work) = single(program, placement) {
-        return collective(&machine, system, work).ok_or_else(too_long);
+        return match collective(&machine, system, work) {
+            Ok(report) => report.ok_or_else(too_long),
+            Err(refused) => Err(why(&refused)),
+        };
     }
     let members = |group| placement.spans(group).iter().map(|span| u64::from(span.members)).product();
     let Unfolded { stages, blocks, sums } = unfold(program, &members).map_err(|_| too_long())?;
-    let operations: usize = stages.iter().map(|stage| stage.accounts.len()).sum();
-    let events = operations as u64 * machine.chunks;
-    if events > LIMIT {
-        return Err(Infeasible::new(Reason::Limit, real(events), real(LIMIT)));
-    }
     let placed = Placed::of(&machine, placement, narrow(stages.len() as u64));
     let fabric = shares_bandwidth(&machine).then(|| Fabric::new(&machine, &placed.trace, Some(&placed.spans)));
     let mut measured = BTreeMap::new();
@@ -53,7 +53,11 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         simulation.fabric =
             shares_bandwidth(&machine).then(|| Fabric::new(&machine, &placed.trace, Some(&placed.spans)));
         simulation.account(std::iter::once(stage.accounts.as_slice()));
+        simulation.limit = LIMIT;
         simulation.go();
+        if let Some(refused) = &simulation.refused {
+            return Err(why(refused));
+        }
         measured.insert(block, simulation.sum().ok_or_else(too_long)?);
     }
     let sum = |parts: &Vec<(usize, u64)>| {
@@ -71,9 +75,10 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     simulation.sums = &sums;
     simulation.pipeline = Some(placement.spans(placement::Group::Pipeline));
     simulation.account(stages.iter().map(|stage| stage.accounts.as_slice()));
+    simulation.limit = LIMIT;
     simulation.go();
-    if simulation.refused.is_some() {
-        return Err(too_long());
+    if let Some(refused) = &simulation.refused {
+        return Err(why(refused));
     }
     simulation.report(&stages, system).ok_or_else(too_long)
 }
@@ -95,18 +100,19 @@ fn single(program: &Program, placement: &Placement) -> Option<trace::Work> {
     Some(trace::Work::Collective { collective, bytes, group: None, dimensions: u32::MAX })
 }
 
-/// The report of one collective among all ranks.
-fn collective(machine: &Machine, system: &System, work: trace::Work) -> Option<Report> {
+/// The report of one collective among all ranks; none if its time does not fit.
+fn collective(machine: &Machine, system: &System, work: trace::Work) -> Result<Option<Report>, Refused> {
     let mut draft = trace::graph::Draft::default();
     draft.push(Node { id: 0, work, recorded: 0, on_host: false }, "", []);
-    let trace = Trace::same(draft.finish().ok()?, machine.npus());
-    let outcome = simulate_by(machine, &trace, Ask { path: Path::Automatic, keeps_spans: false }).ok()?;
-    let last = outcome.ranks.iter().max_by_key(|rank| rank.finish)?;
-    let total = last.finish?;
+    let Ok(graph) = draft.finish() else { return Ok(None) };
+    let trace = Trace::same(graph, machine.npus());
+    let outcome = simulate_by(machine, &trace, Ask { limit: Some(LIMIT), ..Ask::default() })?;
+    let Some(last) = outcome.ranks.iter().max_by_key(|rank| rank.finish) else { return Ok(None) };
+    let Some(total) = last.finish else { return Ok(None) };
     let mut report = Report { total, data_busy: total, ..Report::default() };
     report.exposed[Account::Data as usize] = total;
     wires(&mut report, &last.sent, system);
-    Some(report)
+    Ok(Some(report))
 }
 
 /// Fills in what was sent in each dimension, and how long that takes on the wire.
@@ -218,9 +224,14 @@ impl Machine {
             queues: 1,
             endpoint_delay: collectives.endpoint_delay.as_nanoseconds(),
             memory_bandwidth: if collectives.local_reduction { npu.memory_bandwidth.get() } else { f64::INFINITY },
-            pace: Pace::Roofline {
-                peak: npu.peak.get() * npu.gemm_efficiency,
-                memory: npu.memory_bandwidth.get() * npu.memory_efficiency,
+            pace: if npu.peak.get() > 0.0 {
+                Pace::Roofline {
+                    peak: npu.peak.get() * npu.gemm_efficiency,
+                    memory: npu.memory_bandwidth.get() * npu.memory_efficiency,
+                }
+            } else {
+                // A collective alone needs no NPU that computes.
+                Pace::Recorded
             },
             remote: remote.map(|tier| RemoteMemory {
                 place: Place::PerNpu,

@@ -70,6 +70,11 @@ struct Simulation<'a> {
     /// Room for the operations that may start.
     candidates: Vec<u32>,
     spans: Option<Vec<outcome::Span>>,
+    /// Whether some traffic gives way to other.
+    has_streams: bool,
+    /// Events and chunks so far, and how many there may be.
+    spent: u64,
+    limit: u64,
     refused: Option<Refused>,
 }
 
@@ -80,6 +85,8 @@ pub struct Ask {
     pub path: Path,
     /// Whether every operation's start and end are kept.
     pub keeps_spans: bool,
+    /// How many events there may be; any number if there is none.
+    pub limit: Option<u64>,
 }
 
 /// The way to the outcome.
@@ -99,7 +106,7 @@ pub enum Path {
 /// # Errors
 /// If it cannot be done at all. A deadlock is no error: the ranks that wait for ever have no finish.
 pub fn simulate(machine: &Machine, trace: &Trace, keeps_spans: bool) -> Result<Outcome, Refused> {
-    simulate_by(machine, trace, Ask { path: Path::Automatic, keeps_spans })
+    simulate_by(machine, trace, Ask { keeps_spans, ..Ask::default() })
 }
 
 /// Simulates what all ranks do on a machine, in a way that is asked for.
@@ -132,6 +139,7 @@ pub fn simulate_by(machine: &Machine, trace: &Trace, ask: Ask) -> Result<Outcome
     let graphs = representatives.iter().map(|&rank| trace.graph(rank));
     let mut simulation = Simulation::new(machine, trace, classes, graphs);
     simulation.is_folded = is_folded;
+    simulation.limit = ask.limit.unwrap_or(u64::MAX);
     simulation.fabric = shares_bandwidth(machine).then(|| Fabric::new(machine, trace, None));
     if ask.keeps_spans {
         simulation.keep_spans();
@@ -165,6 +173,9 @@ impl<'a> Simulation<'a> {
             candidates: Vec::new(),
             releases: false,
             spans: None,
+            has_streams: false,
+            spent: 0,
+            limit: u64::MAX,
             refused: None,
         }
     }
@@ -177,6 +188,7 @@ impl<'a> Simulation<'a> {
 
     /// The operations of each graph are on accounts.
     fn account(&mut self, accounts: impl Iterator<Item = &'a [On]>) {
+        self.has_streams = true;
         for (run, accounts) in self.runs.iter_mut().zip(accounts) {
             run.accounts = accounts;
         }
@@ -193,6 +205,7 @@ impl Simulation<'_> {
         loop {
             while let (Some(event), None) = (self.clock.next(), &self.refused) {
                 self.happen(event);
+                self.spend(1);
             }
             // The reference stops here when what is over as it starts was the last to end: we look again.
             let stalled: Vec<usize> =
@@ -225,6 +238,15 @@ impl Simulation<'_> {
             spans: self.spans.unwrap_or_default(),
             classes: self.classes.of_rank,
         }
+    }
+
+    /// Counts events, or chunks that are to be made; whether there are too many.
+    fn spend(&mut self, count: u64) -> bool {
+        self.spent = self.spent.saturating_add(count);
+        if self.spent > self.limit {
+            self.refused.get_or_insert(Refused::Limit(self.limit));
+        }
+        self.refused.is_some()
     }
 
     /// The way of a message between ranks, and how long it takes unless links decide that.

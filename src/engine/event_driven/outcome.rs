@@ -136,6 +136,9 @@ pub enum Refused {
         /// Why not.
         what: &'static str,
     },
+    /// There is more to simulate than is allowed.
+    #[error("there are more than {0} events")]
+    Limit(u64),
     /// Ranks cannot stand for each other.
     #[error("ranks cannot stand for each other: {0}")]
     Asymmetric(&'static str),

@@ -24,6 +24,9 @@ impl Simulation<'_> {
             self.last(open.run as usize, open.operation, 0);
             return;
         }
+        if self.spend(machine.chunks) {
+            return;
+        }
         let k = self.chunks.open(Open { chunks: u64::MAX, ..open });
         if self.rank_of(npu) == 0 {
             self.themis.begin(self.clock.now(), logical.len());
