@@ -31,7 +31,17 @@ pub fn path(prefix: &Path, rank: u32) -> PathBuf {
 
 /// The file of a rank's trace: the plain one, or that with the ending of a compressed one.
 fn find(prefix: &Path, rank: u32) -> Option<PathBuf> {
-    let plain = path(prefix, rank);
+    plain_or_packed(path(prefix, rank))
+}
+
+/// The one file of all ranks' traces, if they have no file each: the reference knows only those.
+fn find_common(prefix: &Path) -> Option<PathBuf> {
+    let mut path = prefix.as_os_str().to_owned();
+    path.push(".et");
+    plain_or_packed(path.into())
+}
+
+fn plain_or_packed(plain: PathBuf) -> Option<PathBuf> {
     let mut packed = plain.as_os_str().to_owned();
     packed.push(".gz");
     [plain, packed.into()].into_iter().find(|path| path.is_file())
@@ -157,8 +167,12 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks, is_replayed: parts.is_replayed });
     let files = files(&parts, remarks);
     let mut of_rank = Vec::with_capacity(files.len());
+    let mut last = None;
     for (rank, file) in (0..).zip(&files) {
-        let Some(place) = shelf.read(file, remarks) else { continue };
+        let known = last.take_if(|last: &mut (&PathBuf, Option<u32>)| last.0 == file);
+        let place = known.map_or_else(|| shelf.read(file, remarks), |(_, place)| place);
+        last = Some((file, place));
+        let Some(place) = place else { continue };
         let mistakes = strangers(rank, &shelf.graphs[place as usize], shelf.claims[place as usize], &groups);
         if !mistakes.is_empty() {
             shelf.wrong(file, mistakes, remarks);
@@ -175,6 +189,9 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
 
 /// The files of all ranks; none if one is missing, which is remarked.
 fn files(parts: &Parts<'_>, remarks: &mut Remarks) -> Vec<PathBuf> {
+    if let (None, Some(common)) = (find(parts.workload, 0), find_common(parts.workload)) {
+        return vec![common; index(parts.ranks.into())];
+    }
     let mut files = Vec::new();
     let mut missing = Vec::new();
     for rank in 0..parts.ranks {
@@ -195,8 +212,9 @@ fn files(parts: &Parts<'_>, remarks: &mut Remarks) -> Vec<PathBuf> {
         };
         let message = format!("`{}` is not there{others}", path(parts.workload, first).display());
         let npus = parts.ranks;
-        let help =
-            format!("the network has {npus} NPUs, and each has a trace: `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`");
+        let help = format!(
+            "the network has {npus} NPUs, and each has a trace, `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`, or all have `PREFIX.et`"
+        );
         remarks.say(Diagnostic::error(message).help(help));
         return Vec::new();
     }

@@ -392,3 +392,12 @@ fn a_wrong_command_line_is_told_and_ends_with_2() {
     let missing = case.simulate(&["--comm-group-configuration", "/nowhere/groups.json"]);
     assert!(code(&missing) == 2 && text(&missing.stderr).contains("/nowhere/groups.json"), "{}", text(&missing.stderr));
 }
+
+#[test]
+fn ranks_without_files_of_their_own_share_one() {
+    let case = Case::same("Ring", 4, &[all_reduce(1, &[], 1 << 20, "")]);
+    let own = case.json(&[]);
+    fs::rename(case.path("w.0.et"), case.path("w.et")).expect("a file");
+    (1..4).for_each(|rank| fs::remove_file(case.path(&format!("w.{rank}.et"))).expect("a file"));
+    assert_eq!(case.json(&[])["ranks"], own["ranks"]);
+}
