@@ -323,11 +323,11 @@ impl Machine {
         })
     }
 
-    /// Ticks of a message between two NPUs over an idle network.
+    /// Ticks of a message between two NPUs over an idle network, whose way in the lowest dimension is known.
     #[must_use]
-    pub fn delay(&self, from: u32, to: u32, bytes: u64) -> u64 {
+    pub fn delay_on(&self, way: Way, (from, to): (u32, u32), bytes: u64) -> u64 {
         if self.rules.has(Quirk::LowestDimension) {
-            self.message(self.way(from, to), bytes)
+            self.message(way, bytes)
         } else {
             self.ways(from, to).map(|way| self.message(way, bytes)).sum()
         }

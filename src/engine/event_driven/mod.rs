@@ -251,8 +251,10 @@ impl Simulation<'_> {
 
     /// The way of a message between ranks, and how long it takes unless links decide that.
     fn way(&self, from: u32, to: u32, bytes: u64) -> (Way, Option<u64>) {
-        let is_known = self.machine.congestion == Congestion::Unaware;
-        (self.machine.way(from, to), is_known.then(|| self.machine.delay(from, to, bytes)))
+        let machine = self.machine;
+        let way = machine.way(from, to);
+        let is_known = machine.congestion == Congestion::Unaware;
+        (way, is_known.then(|| machine.delay_on(way, (from, to), bytes)))
     }
 
     /// The NPU on which a graph is under way.
