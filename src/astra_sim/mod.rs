@@ -20,7 +20,7 @@ pub use write::{Failure, options, write, write_trace};
 use crate::input::{Diagnostic, Remarks};
 use crate::system::collective::Collective;
 use crate::system::machine::{Congestion, Dimension, Machine, Pace, RemoteMemory};
-use crate::system::rules::Rules;
+use crate::system::rules::{Quirk, Rules};
 use crate::workload::trace::{Trace, Work};
 
 /// The files of a simulation.
@@ -109,7 +109,8 @@ impl Pieces {
         }
         let dimensions = network::read(&files.network, remarks);
         let count = dimensions.as_ref().map(Vec::len);
-        if options.congestion == Congestion::Aware && count.is_some_and(|count| count > 1) {
+        let is_one = options.rules.has(Quirk::LowestDimension);
+        if options.congestion == Congestion::Aware && is_one && count.is_some_and(|count| count > 1) {
             let message =
                 format!("a network that is aware of congestion has one dimension, not {}", count.unwrap_or(0));
             remarks.say(Diagnostic::error(message).help("leave congestion out, or write a network of one dimension"));

@@ -61,7 +61,7 @@ pub enum Hierarchy {
 pub enum Congestion {
     /// Every message sees an idle network.
     Unaware,
-    /// A link carries one message at a time, whole, device by device; one dimension only.
+    /// A link carries one message at a time, whole, device by device; in one dimension alone under the reference's rules.
     Aware,
 }
 
@@ -262,8 +262,10 @@ impl Machine {
             (self.active_chunks > 0, "no chunk may be under way"),
             (self.queues > 0, "a dimension has no queue"),
             (
-                self.congestion == Congestion::Unaware || self.dimensions.len() == 1,
-                "a network that is aware of congestion has one dimension",
+                self.congestion == Congestion::Unaware
+                    || self.dimensions.len() == 1
+                    || !self.rules.has(Quirk::LowestDimension),
+                "a network that is aware of congestion has one dimension under the reference's rules",
             ),
             (
                 self.algorithms.iter().all(|list| list.len() <= self.dimensions.len()),

@@ -12,6 +12,7 @@ mod fidelity;
 mod golden;
 mod golden_files;
 mod laws;
+mod links;
 mod papers;
 mod resume;
 mod simulate;

@@ -8,7 +8,7 @@ use hashbrown::hash_table::Entry;
 use super::clock::{Clock, Event};
 use crate::system::machine::{Congestion, Machine};
 use crate::system::topology::Topology;
-use crate::units::{narrow, real, whole};
+use crate::units::{narrow, real};
 
 /// What goes on when a message has arrived, or a receive is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,7 +249,7 @@ impl Wire {
     pub fn arrive(&mut self, machine: &Machine, clock: &mut Clock, k: u32) -> Option<(Then, Option<Then>)> {
         let message = &mut self.messages[k as usize];
         if machine.congestion == Congestion::Aware {
-            message.at = next_device(machine, message.at, message.address);
+            message.at = next_device(machine, message.at, message.address.to).0;
             if message.at != message.address.to {
                 self.hop(machine, clock, k);
                 return None;
@@ -280,7 +280,7 @@ impl Wire {
     /// A message goes for the next link of its way.
     fn hop(&mut self, machine: &Machine, clock: &mut Clock, k: u32) {
         let message = self.messages[k as usize];
-        let ends = (message.at, next_device(machine, message.at, message.address));
+        let ends = (message.at, next_device(machine, message.at, message.address.to).0);
         let count = narrow(self.cables.len() as u64);
         let link = *self.links.entry(ends).or_insert(count);
         if link == count {
@@ -296,23 +296,43 @@ impl Wire {
     /// A message enters an idle link: it is at the next device after latency and bytes, the link is free after the bytes.
     fn enter(&mut self, machine: &Machine, clock: &mut Clock, link: u32, k: u32) {
         self.cables[link as usize].is_busy = true;
-        let dimension = &machine.dimensions[0];
-        let bytes = real(self.messages[k as usize].address.bytes) / dimension.bandwidth;
-        clock.after(whole((dimension.latency + bytes).floor()), Event::Arrive { message: k });
-        clock.after(whole(bytes.floor()), Event::Free { link });
+        let message = &self.messages[k as usize];
+        let dimension = &machine.dimensions[next_device(machine, message.at, message.address.to).1];
+        let bytes = real(message.address.bytes) / dimension.bandwidth;
+        clock.after(machine.ticks(dimension.latency + bytes), Event::Arrive { message: k });
+        clock.after(machine.ticks(bytes), Event::Free { link });
     }
 }
 
-/// The device behind another on the way of a message: the shorter way round a ring, a tie clockwise.
-fn next_device(machine: &Machine, at: u32, address: Address) -> u32 {
-    let dimension = &machine.dimensions[0];
-    let size = dimension.size;
-    match dimension.block {
-        Topology::Switch if at == address.from => size,
-        Topology::Switch | Topology::FullyConnected => address.to,
-        Topology::Ring => {
-            let way = (address.to + size - address.from) % size;
-            if size - way < way { (at + size - 1) % size } else { (at + 1) % size }
+/// The device behind another on the way of a message, and the dimension between them.
+///
+/// Innermost dimensions first; the shorter way round a ring, a tie clockwise. NPUs are devices by their ranks, and behind them each
+/// dimension has a switch for every place of the others.
+fn next_device(machine: &Machine, at: u32, to: u32) -> (u32, usize) {
+    let npus = machine.npus();
+    let mut below = 1;
+    for (k, dimension) in machine.dimensions.iter().enumerate() {
+        let size = dimension.size;
+        let switch = npus * (narrow(k as u64) + 1);
+        let goal = to / below % size;
+        if (switch..switch + npus).contains(&at) {
+            return (at - switch + goal * below, k);
         }
+        let place = at / below % size;
+        if at < npus && place != goal {
+            let first = at - place * below;
+            let next = match dimension.block {
+                Topology::Switch => switch + first,
+                Topology::FullyConnected => first + goal * below,
+                Topology::Ring => {
+                    let way = (goal + size - place) % size;
+                    let next = if size - way < way { place + size - 1 } else { place + 1 };
+                    first + next % size * below
+                }
+            };
+            return (next, k);
+        }
+        below *= size;
     }
+    (to, 0)
 }
