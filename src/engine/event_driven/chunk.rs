@@ -14,6 +14,7 @@ use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
 use crate::system::machine::{Machine, QueueOrder, Recipe, Way};
 use crate::system::rules::Quirk;
+use crate::system::topology::Topology;
 use crate::units::narrow;
 
 /// Nanoseconds of an endpoint in a group of some of the ranks, whatever the machine says.
@@ -514,11 +515,22 @@ impl Simulation<'_> {
         }
     }
 
+    /// Whether half of a message goes each way round: a whole ring's, under our rules.
+    fn goes_both_ways(&self, k: u32) -> bool {
+        let chunk = &self.chunks.all[k as usize];
+        let phase = &chunk.phases[chunk.at];
+        let dimension = &self.machine.dimensions[phase.dimension];
+        let is_ring = dimension.block == Topology::Ring && phase.recipe == Recipe::Ring;
+        let is_whole =
+            matches!(phase.members, Members::Every { .. }) && phase.count == dimension.size && phase.count > 2;
+        is_ring && is_whole && !self.machine.rules.has(Quirk::OneWayRings)
+    }
+
     /// Sends a chunk's message, and posts the receive of one of the same size.
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
         let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
         if let Some(to) = to {
-            let way = self.way(self.rank_of(npu), to, bytes);
+            let way = self.way(self.rank_of(npu), to, if self.goes_both_ways(k) { bytes.div_ceil(2) } else { bytes });
             if let (true, (way, Some(delay))) = (self.is_folded, way) {
                 self.wire.twin();
                 self.wire.add(npu, way.dimension as usize, bytes);

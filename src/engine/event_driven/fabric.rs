@@ -13,6 +13,7 @@ use crate::system::collective::{Algorithm, Collective, Role};
 use crate::system::hierarchy::Place;
 use crate::system::machine::{Dimension, Entry, Machine, Recipe, Way};
 use crate::system::network::{self, Span, Spans};
+use crate::system::rules::Quirk;
 use crate::system::topology::{Pattern, Topology};
 use crate::units::{Bandwidth, Bytes, Delay, narrow};
 use crate::workload::trace::Trace;
@@ -112,12 +113,14 @@ impl Fabric {
             let share = 1.0 / f64::from(windows);
             let bytes = |delay: Delay| delay * share;
             let latency = place.dimension.hop_latency * place.dimension.block.part().carry(leg.pattern, span).hops;
+            // All bytes go one way round, over one link of two.
+            let slower = if is_one_way(machine, leg.pattern, span) { 2.0 } else { 1.0 };
             legs.push(Leg {
                 role: leg.role,
                 repeat: leg.repeat * windows,
                 pattern: leg.pattern,
                 endpoint: machine.ticks(leg.endpoint.as_nanoseconds()),
-                message: machine.ticks((latency + bytes(leg.message - latency)).as_nanoseconds()),
+                message: machine.ticks((latency + bytes(leg.message - latency) * slower).as_nanoseconds()),
                 reduction: machine.ticks(bytes(leg.reduction).as_nanoseconds()),
                 sent: Bytes::from_real(leg.sent * share).get(),
             });
@@ -178,6 +181,12 @@ fn algorithm(recipe: Recipe, members: u32) -> (Algorithm, u32) {
         Recipe::Direct { window } => (Algorithm::Direct, window.unwrap_or(u32::MAX).min(members - 1)),
         Recipe::HalvingDoubling => (Algorithm::HalvingDoubling, 0),
     }
+}
+
+/// Whether a pattern that could go both ways round a whole ring goes one way, as the reference's rings do [ASTRA2].
+fn is_one_way(machine: &Machine, pattern: Pattern, span: &Span) -> bool {
+    let is_ring = machine.dimensions[span.dim].block == Topology::Ring && span.size > 2 && span.closes();
+    is_ring && pattern == Pattern::Shift && machine.rules.has(Quirk::OneWayRings)
 }
 
 /// The whole buffer of each phase of a chunk, which `entering` bytes of each rank enter.
