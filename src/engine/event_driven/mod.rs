@@ -3,6 +3,7 @@
 //! One rank's part of a collective is cut into chunks; a chunk goes through phases, one in each dimension; a phase is a small
 //! machine (`token`, `tree`) that sends and receives over the `wire`. The `clock` says what comes next, `run` what a rank starts.
 
+mod broadcast;
 mod bus;
 mod chunk;
 mod clock;
@@ -19,6 +20,7 @@ mod token;
 mod tree;
 mod wire;
 
+use broadcast::Broadcast;
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
 pub use evaluate::evaluate;
@@ -61,6 +63,8 @@ struct Simulation<'a> {
     wire: Wire,
     npus: Vec<Npu>,
     chunks: Chunks,
+    /// Parts in broadcasts that are sent, those that are over too.
+    broadcasts: Vec<Broadcast>,
     themis: Themis,
     servers: Vec<Server>,
     /// The graph of each rank, and behind them those of collectives that are graphs.
@@ -166,6 +170,7 @@ impl<'a> Simulation<'a> {
             wire: Wire::new(machine, simulated),
             npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
             chunks: Chunks::default(),
+            broadcasts: Vec::new(),
             themis: Themis::new(simulated),
             servers: Vec::new(),
             runs: graphs.zip(0..).map(|(graph, npu)| Run::new(npu, graph, None)).collect(),
@@ -312,6 +317,7 @@ impl Simulation<'_> {
             Then::Nothing => {}
             Then::Received { chunk } => self.received(chunk),
             Then::Done { run, operation } => self.done(run as usize, operation),
+            Then::PassOn { part } => self.pass_on(part),
             Then::Send { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
                 let way = self.way(address.from, address.to, address.bytes);

@@ -306,6 +306,9 @@ impl Simulation<'_> {
                 }
                 self.last(run, operation, time);
             }
+            Work::Broadcast { bytes, group } if !self.machine.rules.has(Quirk::BroadcastIsADelay) => {
+                self.broadcast(run, operation, bytes, group);
+            }
             Work::Broadcast { .. } => self.last(run, operation, self.recorded(node)),
             Work::Nothing => self.last(run, operation, 0),
             Work::Sum { place } => {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::TAGS;
-use crate::system::machine::{Congestion, Entry, Machine, Place, Recipe};
+use crate::system::machine::{Congestion, Entry, Machine, Pace, Place, Recipe};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
 use crate::workload::trace::{Trace, Work};
@@ -164,6 +164,7 @@ impl Search<'_> {
 
     fn colour(&mut self, graph: usize) -> Result<u64, &'static str> {
         let graph = &self.trace.graphs[graph];
+        let is_sent = !self.machine.rules.has(Quirk::BroadcastIsADelay) && self.machine.pace != Pace::Replayed;
         let mut words: Vec<u8> = Vec::with_capacity(graph.nodes().len() * 48);
         let mut add = |word: u64| words.extend_from_slice(&word.to_le_bytes());
         for (place, node) in graph.nodes().iter().enumerate() {
@@ -180,6 +181,7 @@ impl Search<'_> {
                     add(bytes);
                     add(self.shape(node.id, collective as usize, group, dimensions)?);
                 }
+                Work::Broadcast { .. } if is_sent => return Err("a broadcast goes from one rank to the others"),
                 Work::Broadcast { bytes, .. } => {
                     add(3);
                     add(bytes);
