@@ -14,6 +14,7 @@ mod golden_files;
 mod laws;
 mod links;
 mod papers;
+mod quirks;
 mod resume;
 mod simulate;
 mod smoke;
