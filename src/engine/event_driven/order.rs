@@ -89,6 +89,10 @@ impl Themis {
     /// A new plan: the order for who asks first, the order for the others, and the chunk's bytes.
     fn plan(&mut self, machine: &Machine, ask: Ask<'_>) -> (Order, Order, u64) {
         let scatters = matches!(ask.collective, Collective::AllReduce | Collective::ReduceScatter);
+        if self.loads.len() != ask.takes_part.len() {
+            // Another rank asks before the first has begun.
+            self.loads = (0..ask.takes_part.len()).map(|dimension| (dimension, 0.0)).collect();
+        }
         self.loads.sort_by(|a, b| a.1.total_cmp(&b.1));
         if !scatters {
             self.loads.reverse();

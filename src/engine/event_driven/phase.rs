@@ -112,13 +112,13 @@ impl Simulation<'_> {
     pub(super) fn order(
         &mut self,
         npu: u32,
-        collective: Collective,
+        (collective, group): (Collective, Option<u32>),
         logical: &[Logical],
         left: u64,
         bytes: u64,
     ) -> (Order, u64) {
         let machine = self.machine;
-        if machine.dimension_order.is_by_load() && collective != Collective::AllToAll {
+        if collective != Collective::AllToAll && self.is_by_load(group, logical) {
             let takes_part: ArrayVec<bool, MOST> = logical.iter().map(|logical| logical.takes_part).collect();
             let is_flex = machine.dimension_order == DimensionOrder::ThemisFlex;
             let chunk = self.npus[npu as usize].made;
@@ -135,6 +135,12 @@ impl Simulation<'_> {
             *turn = (*turn + 1) % order.len();
         }
         (order, bytes)
+    }
+
+    /// Whether chunks of a collective go by load: Themis plans for all ranks together, in all dimensions.
+    pub(super) fn is_by_load(&self, group: Option<u32>, logical: &[Logical]) -> bool {
+        let is_everywhere = self.fabric.is_none() || logical.len() == self.machine.dimensions.len();
+        self.machine.dimension_order.is_by_load() && group.is_none() && is_everywhere
     }
 
     /// The logical dimensions of a collective, innermost first.
