@@ -12,7 +12,7 @@ use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation, TAGS};
 use crate::system::collective::Collective;
-use crate::system::machine::{Machine, QueueOrder, Recipe, Way};
+use crate::system::machine::{Machine, QueueOrder, Recipe};
 use crate::system::rules::Quirk;
 use crate::system::topology::Topology;
 use crate::units::narrow;
@@ -64,7 +64,7 @@ pub enum Machinery {
 #[derive(Debug, Clone, Copy)]
 pub enum Of {
     Collective(u32),
-    Message { address: Address, way: Way, then: Then },
+    Message { address: Address, then: Then },
 }
 
 /// One chunk of one rank.
@@ -112,7 +112,8 @@ impl Npu {
     #[must_use]
     pub fn new(machine: &Machine) -> Self {
         let dimensions = machine.dimensions.len();
-        let queues = dimensions * machine.queues as usize;
+        // Behind those of the dimensions, one for each of them: see `Machine::line`.
+        let queues = dimensions * (machine.queues as usize + 1);
         Self {
             queued: vec![Vec::new(); queues],
             running: vec![0; queues],
@@ -206,12 +207,12 @@ impl Simulation<'_> {
         }
         let open = self.chunks.open(state);
         let mut chunks = 0;
-        if self.rank_of(npu) == 0 {
+        if self.rank_of(npu) == 0 && self.is_by_load(group, &logical) {
             self.themis.begin(self.clock.now(), logical.len());
         }
         while size > 0 {
             chunks += 1;
-            let (order, bytes) = self.order(npu, collective, &logical, size, chunk);
+            let (order, bytes) = self.order(npu, (collective, group), &logical, size, chunk);
             let bytes = if machine.rules.has(Quirk::FullLastChunk) { bytes } else { bytes.min(size) };
             size = size.saturating_sub(bytes);
             let chunk = self.chunks.chunk();
@@ -268,8 +269,8 @@ impl Simulation<'_> {
                         self.done(run as usize, operation);
                     }
                 }
-                Of::Message { address, way, then } => {
-                    self.go_out(address, (way, Some(0)), then);
+                Of::Message { address, then } => {
+                    self.wire.send(self.machine, &mut self.clock, address, Some(0), then);
                 }
             }
             self.chunks.free.push(k);
@@ -310,10 +311,12 @@ impl Simulation<'_> {
         }
         let seen = |&chunk: &u32| {
             let chunk = &self.chunks.all[chunk as usize];
-            let is_running = !matches!(chunk.machinery, Machinery::Waiting);
-            let phase = &chunk.phases[chunk.at];
+            // One that is through stands in its queue until what follows its collective has begun.
+            let is_through = chunk.at == chunk.phases.len();
+            let is_running = is_through || !matches!(chunk.machinery, Machinery::Waiting);
+            let phase = &chunk.phases[chunk.at - usize::from(is_through)];
             let leaves = outcome(phase.recipe, phase.collective, phase.bytes, phase.count);
-            let to_go = chunk.phases.len() - chunk.at - 1;
+            let to_go = (chunk.phases.len() - chunk.at).saturating_sub(1);
             Queued { is_running, collective: phase.collective, bytes: phase.bytes.max(leaves), to_go }
         };
         order::place(self.machine.queue_order, queued.iter().map(seen), seen(&k))
@@ -421,7 +424,9 @@ impl Simulation<'_> {
         let npu = self.chunks.all[chunk as usize].npu;
         let machine = self.machine;
         let is_fixed = is_group && machine.rules.has(Quirk::GroupDelay);
-        let delay = machine.ticks(if is_fixed { GROUP_DELAY } else { machine.endpoint_delay });
+        // On the fabric it is a part of the message.
+        let nanoseconds = if is_fixed { GROUP_DELAY } else { machine.endpoint_delay };
+        let delay = if self.fabric.is_some() { 0 } else { machine.ticks(nanoseconds) };
         let reduction = reduced.map(|bytes| machine.reduction(bytes));
         match self.machine.bus.filter(|_| !is_group) {
             Some(bus) => {
@@ -529,7 +534,9 @@ impl Simulation<'_> {
     /// Sends a chunk's message, and posts the receive of one of the same size.
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
         let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
-        if let Some(to) = to {
+        if let Some(to) = to.filter(|_| self.fabric.is_some()) {
+            self.send_on_fabric(npu, to, Address { tag, from: npu, to, bytes }, Then::Nothing);
+        } else if let Some(to) = to {
             let way = self.way(self.rank_of(npu), to, if self.goes_both_ways(k) { bytes.div_ceil(2) } else { bytes });
             if let (true, (way, Some(delay))) = (self.is_folded, way) {
                 self.wire.twin();

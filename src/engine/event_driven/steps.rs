@@ -7,8 +7,15 @@ use super::phase::{Logical, Members, Phase};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation};
 use crate::system::collective::Collective;
-use crate::system::machine::Recipe;
+use crate::system::machine::{Machine, Recipe};
 use crate::units::{Bytes, narrow, real};
+
+impl Machine {
+    /// The queue of flat rings and trees that are counted in a dimension: their messages take turns in those of dimensions.
+    fn line(&self, dimension: u32) -> u32 {
+        narrow(self.dimensions.len() as u64) * self.queues + dimension
+    }
+}
 
 impl Simulation<'_> {
     /// A rank enters a collective on the fabric: its chunks are equal and add up to it.
@@ -28,7 +35,7 @@ impl Simulation<'_> {
             return;
         }
         let k = self.chunks.open(Open { chunks: u64::MAX, ..open });
-        if self.rank_of(npu) == 0 {
+        if self.rank_of(npu) == 0 && self.is_by_load(group, &logical) {
             self.themis.begin(self.clock.now(), logical.len());
         }
         let gives_way = self.runs[open.run as usize].gives_way(open.operation);
@@ -37,7 +44,7 @@ impl Simulation<'_> {
         let mut chunks = 0;
         while if machine.dimension_order.is_flexible() { left > 0 } else { chunks < machine.chunks } {
             chunks += 1;
-            let (order, taken) = self.order(npu, collective, &logical, left, bytes.div_ceil(machine.chunks));
+            let (order, taken) = self.order(npu, (collective, group), &logical, left, bytes.div_ceil(machine.chunks));
             left -= taken.min(left);
             let size = if machine.dimension_order.is_flexible() { real(taken) } else { each };
             let chunk = self.chunks.chunk();
@@ -70,6 +77,7 @@ impl Simulation<'_> {
         let mut refused = None;
         fabric::phases(parts, size, |part, logical, size| {
             let recipe = logical.entry.recipe;
+            let dimension = narrow(logical.dimension as u64);
             let is_tree = recipe == Recipe::DoubleBinaryTree;
             let mut root_is_last = false;
             if is_tree && part != Collective::AllReduce {
@@ -84,7 +92,7 @@ impl Simulation<'_> {
             let steps = logical.span.filter(|_| !is_tree);
             let steps = steps.map(|span| fabric.steps(machine, logical.entry, part, size, &span));
             phases.push(Phase {
-                queue: narrow(logical.dimension as u64) * machine.queues,
+                queue: if steps.is_some() { dimension * machine.queues } else { machine.line(dimension) },
                 dimension: logical.dimension,
                 recipe,
                 collective: part,
@@ -108,12 +116,10 @@ impl Simulation<'_> {
         let Some(fabric) = &self.fabric else { return };
         let k = self.chunks.chunk();
         let chunk = &mut self.chunks.all[k as usize];
-        let mut way = machine.way(from, to);
         let mut held = |dimension: usize, total: u64| {
-            way.dimension = narrow(dimension as u64);
-            let steps = Steps { first: 0, end: 0, total, sent: 0 };
+            let steps = Steps { first: 0, end: 0, total, sent: address.bytes };
             chunk.phases.push(Phase {
-                queue: way.dimension * machine.queues,
+                queue: narrow(dimension as u64) * machine.queues,
                 dimension,
                 recipe: Recipe::Ring,
                 collective: Collective::AllToAll,
@@ -139,7 +145,7 @@ impl Simulation<'_> {
                 .for_each(|way| held(way.dimension as usize, fabric.message(machine, way, address.bytes))),
         }
         (chunk.npu, chunk.gives_way) = (npu, false);
-        chunk.of = Of::Message { address, way, then };
+        chunk.of = Of::Message { address, then };
         (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
         self.enter(k);
     }
@@ -184,7 +190,9 @@ impl Simulation<'_> {
             _ => (1, 1),
         };
         let bytes = leg.sent / u64::from(last + 1 - first);
-        let awaited = last + 1 - first;
+        let messages = last + 1 - first;
+        // Its own messages too: until they have arrived, they take the bandwidth.
+        let awaited = if matches!(peers, Peers::Gives(_) | Peers::Takes(_)) { messages } else { 2 * messages };
         if let Machinery::Steps { awaited: waits, .. } = &mut self.chunks.all[k as usize].machinery {
             *waits = awaited;
         }
@@ -203,9 +211,8 @@ impl Simulation<'_> {
             let chunk = &self.chunks.all[k as usize];
             let (npu, tag) = (chunk.npu, chunk.tag);
             if let Some(to) = to {
-                let then = if from.is_none() { Then::Received { chunk: k } } else { Then::Nothing };
-                let to = self.rank(k, to);
-                let address = Address { tag, from: npu, to, bytes };
+                let address = Address { tag, from: npu, to: self.rank(k, to), bytes };
+                let then = Then::Received { chunk: k };
                 self.wire.send(self.machine, &mut self.clock, address, Some(leg.message), then);
             }
             if let Some(from) = from {
@@ -215,7 +222,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// A chunk has received a message of its step: the last is added to what is there.
+    /// A message of a chunk's step has arrived, here or there: after the last, what was received is added to what is there.
     pub(super) fn step_received(&mut self, k: u32) {
         let Some((leg, peers, ..)) = self.peers(k) else { return };
         let chunk = &mut self.chunks.all[k as usize];

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::TAGS;
+use super::{TAGS, shares_bandwidth};
 use crate::system::machine::{Congestion, Entry, Machine, Pace, Place, Recipe};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
@@ -239,9 +239,8 @@ impl Search<'_> {
         if let Some(&shape) = self.shapes.get(&(group, collective)) {
             return Ok(shape);
         }
-        if !machine.rules.has(Quirk::FlatGroups)
-            && let Some(spans) = machine.spans(&self.trace.groups[group as usize].ranks)
-        {
+        let is_flat = machine.rules.has(Quirk::FlatGroups) && !shares_bandwidth(machine);
+        if !is_flat && let Some(spans) = machine.spans(&self.trace.groups[group as usize].ranks) {
             let mut words: Vec<u8> = Vec::new();
             for span in &spans {
                 if let Some(&entry) = entries.get(span.dim).or(entries.last()) {
@@ -255,6 +254,9 @@ impl Search<'_> {
             let shape = xxh3_64(&words) | 1;
             self.shapes.insert((group, collective), shape);
             return Ok(shape);
+        }
+        if shares_bandwidth(machine) {
+            return Err("a group is no regular part of the network");
         }
         let recipe = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
         let ranks = &self.trace.groups[group as usize].ranks;
