@@ -1,6 +1,7 @@
 //! One binary, one file per question: see `tests/README.md`.
 
 mod astra_sim;
+mod bounds;
 mod chakra;
 mod cli;
 mod columns;
