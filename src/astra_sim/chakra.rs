@@ -103,6 +103,8 @@ pub struct Read {
     pub claim: Option<(u32, u64)>,
     /// What is odd in it.
     pub oddities: Oddities,
+    /// Operations that took the place of earlier ones with their numbers: the number, and both names.
+    pub replaced: Vec<(u64, [String; 2])>,
 }
 
 /// What a graph may name.
@@ -114,6 +116,8 @@ pub struct Scope<'a> {
     pub ranks: u32,
     /// Whether every operation lasts as long as was recorded, so that it does not matter what a collective is.
     pub is_replayed: bool,
+    /// Whether of operations with one number the last counts; else that is a mistake.
+    pub keeps_last: bool,
 }
 
 /// Reads a graph from the bytes of a file, not compressed.
@@ -127,12 +131,13 @@ pub fn read(bytes: &[u8], scope: Scope<'_>) -> Result<Read, Vec<String>> {
         reader.mistakes.push(why);
         return Err(reader.mistakes());
     }
+    let replaced = if scope.keeps_last { draft.keep_last() } else { Vec::new() };
     match draft.finish() {
         Ok(graph) if reader.mistakes.is_empty() => {
             if graph.nodes().is_empty() {
                 reader.odd(Oddity::Idle, None);
             }
-            Ok(Read { graph, claim: reader.claim, oddities: reader.oddities })
+            Ok(Read { graph, claim: reader.claim, oddities: reader.oddities, replaced })
         }
         Ok(_) => Err(reader.mistakes()),
         Err(broken) => {

@@ -142,7 +142,8 @@ pub fn read_machine(files: &Files, options: &Options, remarks: &mut Remarks) -> 
 
 /// Reads the trace of a machine's ranks; none if something is wrong, which is remarked.
 ///
-/// It depends on the number of ranks, on [`Machine::own`] and on whether the trace is replayed, so machines that agree in these
+/// It depends on the number of ranks, on [`Machine::own`], on whether the trace is replayed and whether of operations with one
+/// number the last counts, so machines that agree in these
 /// may share it.
 pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option<Trace> {
     let pieces = trace::Parts {
@@ -152,6 +153,7 @@ pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option
         own_prefixes: &parts.own,
         ranks: parts.machine.npus(),
         is_replayed: parts.machine.pace == Pace::Replayed,
+        keeps_last: parts.machine.rules.has(Quirk::RepeatedNumbers),
     };
     trace::read(pieces, remarks)
 }
@@ -174,6 +176,7 @@ pub fn read(files: &Files, options: &Options) -> Result<Input, Problems> {
             own_prefixes,
             ranks: ranks(dimensions),
             is_replayed: pieces.system.as_ref().is_some_and(|(machine, _)| machine.pace == Pace::Replayed),
+            keeps_last: options.rules.has(Quirk::RepeatedNumbers),
         };
         trace::read(pieces, &mut remarks)
     });

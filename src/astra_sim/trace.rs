@@ -69,6 +69,8 @@ struct Shelf<'a> {
     /// The graph of a file, by a hash of its bytes; none if it is wrong.
     known: BTreeMap<u128, Option<u32>>,
     oddities: BTreeMap<Oddity, (u64, String)>,
+    /// How many operations took the place of earlier ones with their numbers, and the first in words.
+    replaced: (usize, Option<String>),
     /// Files with mistakes.
     wrong: usize,
 }
@@ -81,6 +83,7 @@ impl<'a> Shelf<'a> {
             claims: Vec::new(),
             known: BTreeMap::new(),
             oddities: BTreeMap::new(),
+            replaced: (0, None),
             wrong: 0,
         }
     }
@@ -102,6 +105,15 @@ impl<'a> Shelf<'a> {
                     let file = || format!("`{}`", path.display());
                     let first = || first.map_or_else(file, |id| format!("operation {id} of {}", file()));
                     self.oddities.entry(oddity).or_insert_with(|| (0, first())).0 += count;
+                }
+                if let Some((id, [earlier, later])) = read.replaced.first() {
+                    self.replaced.1.get_or_insert_with(|| {
+                        format!(
+                            "`{}`: operation {id} ({later}) takes the place of operation {id} ({earlier})",
+                            path.display()
+                        )
+                    });
+                    self.replaced.0 += read.replaced.len();
                 }
                 self.graphs.push(read.graph);
                 self.claims.push(read.claim);
@@ -137,6 +149,12 @@ impl<'a> Shelf<'a> {
             let times = if *count == 1 { String::new() } else { format!("{count} of them, the first is ") };
             remarks.say(Diagnostic::caution(format!("{what} ({times}{first})")).help(consequence));
         }
+        if let (count, Some(first)) = &self.replaced {
+            let more =
+                if *count == 1 { String::new() } else { format!(", and there are {} more of this kind", count - 1) };
+            let help = "two operations have one number; as in the reference simulator, the later counts";
+            remarks.say(Diagnostic::caution(format!("{first}{more}")).help(help));
+        }
     }
 }
 
@@ -155,6 +173,8 @@ pub struct Parts<'a> {
     pub ranks: u32,
     /// Whether every operation lasts as long as was recorded.
     pub is_replayed: bool,
+    /// Whether of operations with one number the last counts; else that is a mistake.
+    pub keeps_last: bool,
 }
 
 /// Reads the trace of all ranks; none if something is wrong, which is remarked.
@@ -164,7 +184,8 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     // Without its groups a trace's collectives would all be wrong.
     let groups = groups?;
     let places = chakra::places(&groups);
-    let mut shelf = Shelf::new(Scope { groups: &places, ranks: parts.ranks, is_replayed: parts.is_replayed });
+    let Parts { ranks, is_replayed, keeps_last, .. } = parts;
+    let mut shelf = Shelf::new(Scope { groups: &places, ranks, is_replayed, keeps_last });
     let files = files(&parts, remarks);
     let mut of_rank = Vec::with_capacity(files.len());
     let mut last = None;
@@ -271,7 +292,8 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
     let mut own = Vec::with_capacity(members.len());
     for (prefix, sizes) in parts.own_prefixes.iter().zip(members) {
         let most = sizes.last().copied().unwrap_or(0);
-        let mut shelf = Shelf::new(Scope { groups: &no_groups, ranks: most, is_replayed: false });
+        let mut shelf =
+            Shelf::new(Scope { groups: &no_groups, ranks: most, is_replayed: false, keeps_last: parts.keeps_last });
         let mut of_member = Vec::new();
         for member in 0..most {
             let Some(file) = find(prefix, member) else {

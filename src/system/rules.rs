@@ -35,6 +35,8 @@ pub enum Quirk {
     WholeMemoryBandwidth,
     /// See [`Quirk::summary`].
     TreesReduceAll,
+    /// See [`Quirk::summary`].
+    RepeatedNumbers,
 }
 
 impl Quirk {
@@ -56,6 +58,7 @@ impl Quirk {
         Self::BroadcastIsADelay,
         Self::WholeMemoryBandwidth,
         Self::TreesReduceAll,
+        Self::RepeatedNumbers,
     ];
 
     /// The name that people write.
@@ -78,6 +81,7 @@ impl Quirk {
             Self::BroadcastIsADelay => "broadcast_is_a_delay",
             Self::WholeMemoryBandwidth => "whole_memory_bandwidth",
             Self::TreesReduceAll => "trees_reduce_all",
+            Self::RepeatedNumbers => "repeated_numbers",
         }
     }
 
@@ -132,6 +136,9 @@ impl Quirk {
             }
             Self::TreesReduceAll => {
                 "a double binary tree does an all-reduce whatever is asked; ours: an all-reduce alone has trees"
+            }
+            Self::RepeatedNumbers => {
+                "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error"
             }
         }
     }

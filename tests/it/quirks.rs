@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use starsweep::astra_sim::{Files, Options, read_machine};
+use starsweep::astra_sim::{Files, Options, read, read_machine};
 use starsweep::engine::event_driven::{Ask, Path, simulate_by};
 use starsweep::input::Remarks;
 use starsweep::system::collective::Collective;
@@ -13,6 +13,7 @@ use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Graph, Group, Node, Trace, Work};
+use tempfile::TempDir;
 
 use Rules as Of;
 
@@ -178,6 +179,13 @@ const CASES: &[Case] = &[
         run: trees,
         with: At(&[230.0, 120.0]),
         without: Refused("a double binary tree does all-reduces alone"),
+    },
+    Case {
+        quirk: Quirk::RepeatedNumbers,
+        beside: Of::ASTRA_SIM,
+        run: repeated_numbers,
+        with: At(&[2000.0; 4]),
+        without: Refused("two operations have the number 1"),
     },
 ];
 
@@ -424,6 +432,13 @@ fn trees(rules: Rules) -> Ends {
 /// The machine that files of the reference describe: two dimensions of 2 with 100 ns and 50 ns a hop, chunks of 2, and a memory.
 fn from_files(rules: Rules) -> Machine {
     let folder = tempfile::tempdir().expect("a folder");
+    let mut remarks = Remarks::default();
+    let parts = read_machine(&files(&folder), &Options { rules, ..Options::default() }, &mut remarks);
+    parts.unwrap_or_else(|| panic!("{remarks:?}")).machine
+}
+
+/// Files of the reference in a folder.
+fn files(folder: &TempDir) -> Files {
     let at = |name: &str, text: &str| {
         fs::write(folder.path().join(name), text).expect("a file");
         folder.path().join(name)
@@ -435,15 +450,29 @@ fn from_files(rules: Rules) -> Machine {
         "reduce-scatter-implementation": ["ring", "ring"], "inter-dimension-scheduling": "roundRobin"
     }"#;
     let memory = r#"{"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 0, "remote-mem-bw": 2.5}"#;
-    let files = Files {
+    Files {
+        workload: folder.path().join("w"),
         network: at("network.yml", network),
         system: at("system.json", system),
         memory: Some(at("memory.json", memory)),
-        ..Files::default()
-    };
-    let mut remarks = Remarks::default();
-    let parts = read_machine(&files, &Options { rules, ..Options::default() }, &mut remarks);
-    parts.unwrap_or_else(|| panic!("{remarks:?}")).machine
+        groups: None,
+    }
+}
+
+/// A trace in which two computations have the number 1, of 1 us and of 2 us.
+fn repeated_numbers(rules: Rules) -> Ends {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = files(&folder);
+    // A record about the whole, then two of operations: a number, a kind, microseconds.
+    let trace = [&[0][..], &[6, 8, 1, 24, 4, 56, 1], &[6, 8, 1, 24, 4, 56, 2]].concat();
+    for rank in 0..4 {
+        fs::write(folder.path().join(format!("w.{rank}.et")), &trace).expect("a file");
+    }
+    let input = read(&files, &Options { rules, ..Options::default() });
+    let input = input.map_err(|problems| problems.found.iter().map(|it| it.message.clone()).collect::<String>())?;
+    let says = "w.0.et`: operation 1 () takes the place of operation 1 ()";
+    assert!(input.remarks.found.iter().any(|it| it.message.contains(says)), "{:?}", input.remarks.found);
+    ends(&input.machine, &input.trace)
 }
 
 /// A reduce-scatter of 16 B in 2 chunks whose bytes take no time: 220 ns in the first dimension (2 delays of 10 ns, 2 hops of 100

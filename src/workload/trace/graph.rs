@@ -148,6 +148,21 @@ impl Draft {
         self.nodes.push((node, first..self.after.len(), start..self.names.len()));
     }
 
+    /// Of operations with one number the last is kept: the number, and the names of the earlier and the later of each two.
+    pub fn keep_last(&mut self) -> Vec<(u64, [String; 2])> {
+        self.nodes.sort_by_key(|node| node.0.id);
+        let name = |node: &(Node, Range<usize>, Range<usize>)| self.names[node.2.clone()].to_owned();
+        let pairs = self.nodes.windows(2).filter(|pair| pair[0].0.id == pair[1].0.id);
+        let replaced = pairs.map(|pair| (pair[0].0.id, [name(&pair[0]), name(&pair[1])])).collect();
+        let mut kept = std::mem::take(&mut self.nodes);
+        // The first of equals is kept, from the end.
+        kept.reverse();
+        kept.dedup_by_key(|node| node.0.id);
+        kept.reverse();
+        self.nodes = kept;
+        replaced
+    }
+
     /// The graph of the operations.
     ///
     /// # Errors
@@ -309,6 +324,18 @@ mod tests {
         }
         let Err(Broken::Circle(members)) = draft.finish() else { panic!("a circle") };
         assert_eq!(members.len() as u64, last + 1);
+    }
+
+    #[test]
+    fn of_one_number_the_last_is_kept() {
+        let mut draft = Draft::default();
+        for (id, name, after) in [(2, "c", Some(1)), (1, "a", None), (1, "b", None), (1, "d", None)] {
+            draft.push(Node { id, work: Work::Nothing, recorded: 0, on_host: false }, name, after);
+        }
+        let names = |pair: [&str; 2]| pair.map(str::to_owned);
+        assert_eq!(draft.keep_last(), [(1, names(["a", "b"])), (1, names(["b", "d"]))]);
+        let graph = draft.finish().expect("a graph");
+        assert_eq!((graph.nodes().len(), graph.name(0), graph.name(1)), (2, "d", "c"));
     }
 
     #[test]
