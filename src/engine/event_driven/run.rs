@@ -298,7 +298,6 @@ impl Simulation<'_> {
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
         let is_own = state.of.is_some();
         match node.work {
-            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, self.recorded(node)),
             Work::Compute { .. } => {
                 let time = self.computation(node);
                 if !node.on_host {
@@ -306,6 +305,7 @@ impl Simulation<'_> {
                 }
                 self.last(run, operation, time);
             }
+            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, self.recorded(node)),
             Work::Broadcast { bytes, group } if !self.machine.rules.has(Quirk::BroadcastIsADelay) => {
                 self.broadcast(run, operation, bytes, group);
             }
