@@ -8,7 +8,9 @@ use itertools::Itertools;
 
 use crate::column::Direction;
 use crate::engine::event_driven::Path;
+use crate::input::diagnostic::nearest;
 use crate::system::machine::Congestion;
+use crate::system::rules::{Quirk, Rules};
 
 /// Which network, which parallel plan, which memory? Sweeps of design points for systems that train large models.
 #[derive(Debug, Parser)]
@@ -179,7 +181,17 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "BACKEND", default_value = BACKENDS[0],
         value_parser = PossibleValuesParser::new(BACKENDS).map(congestion), help_heading = SETTINGS)]
     pub backend: Congestion,
-    /// Take the scheduling keys of the system file for what they say; ASTRA-sim ignores them
+    /// Whose rules hold: ASTRA-sim's to the cycle, or ours, without its quirks
+    #[arg(long, value_name = "RULES", default_value = Rules::NAMES[1],
+        value_parser = PossibleValuesParser::new(Rules::NAMES).map(rules), help_heading = SETTINGS)]
+    pub rules: Rules,
+    /// The rules with this quirk of ASTRA-sim; may be given several times (`starsweep list quirks` has all)
+    #[arg(long, value_name = "QUIRK", value_parser = quirk, help_heading = SETTINGS)]
+    pub with: Vec<Quirk>,
+    /// The rules without this quirk; may be given several times
+    #[arg(long, value_name = "QUIRK", value_parser = quirk, help_heading = SETTINGS)]
+    pub without: Vec<Quirk>,
+    /// The same as `--without scheduling_keys_ignored`
     #[arg(long, help_heading = SETTINGS)]
     pub heed_scheduling_keys: bool,
     /// Whether one rank stands for all that do the same, or every message is simulated
@@ -241,6 +253,22 @@ fn path(path: String) -> Path {
     }
 }
 
+/// The rules of a name.
+#[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
+fn rules(name: String) -> Rules {
+    let known = Rules::NAMES.iter().zip(Rules::NAMED).find(|known| *known.0 == name);
+    known.map_or(Rules::ASTRA_SIM, |known| known.1)
+}
+
+/// The quirk of a name.
+fn quirk(name: &str) -> Result<Quirk, String> {
+    let names = Quirk::ALL.iter().map(|quirk| quirk.name());
+    Quirk::named(name).ok_or_else(|| {
+        let help = nearest(name, names).map(|near| format!("; did you mean `{near}`?"));
+        format!("there is no such quirk{}", help.unwrap_or_else(|| "; `starsweep list quirks` has all".to_owned()))
+    })
+}
+
 /// A factor: not negative, and finite.
 fn factor(text: &str) -> Result<f64, String> {
     let factor: f64 = text.trim().parse().map_err(|_| "not a number".to_owned())?;
@@ -259,7 +287,7 @@ fn flag(text: &str) -> Result<bool, String> {
 /// Arguments of `list`.
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
-    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, strategies, metrics, keys
+    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, strategies, metrics, keys, quirks
     #[arg(value_name = "KIND")]
     pub what: Option<String>,
 }

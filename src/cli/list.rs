@@ -10,11 +10,12 @@ use crate::run::layout::metric_column;
 use crate::sweep::key::KEYS;
 use crate::sweep::preset;
 use crate::system::collective::Algorithm;
+use crate::system::rules::Quirk;
 use crate::system::topology::Topology;
 use crate::workload::strategy::Strategy;
 
 /// What can be listed besides presets.
-const PARTS: [&str; 5] = ["topologies", "algorithms", "strategies", "metrics", "keys"];
+const PARTS: [&str; 6] = ["topologies", "algorithms", "strategies", "metrics", "keys", "quirks"];
 
 /// Lists one kind of thing, or says which kinds there are.
 #[expect(clippy::unnecessary_wraps, reason = "every subcommand has this shape")]
@@ -23,8 +24,14 @@ pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     let Some(what) = &args.what else {
         let mut rows: Vec<Vec<String>> =
             kinds.iter().map(|kind| vec![format!("{}s", kind.name), kind.presets.len().to_string()]).collect();
-        let counts =
-            [Topology::ALL.len(), Algorithm::ALL.len(), Strategy::ALL.len(), MetricPart::ALL.len(), KEYS.len()];
+        let counts = [
+            Topology::ALL.len(),
+            Algorithm::ALL.len(),
+            Strategy::ALL.len(),
+            MetricPart::ALL.len(),
+            KEYS.len(),
+            Quirk::ALL.len(),
+        ];
         rows.extend(PARTS.iter().zip(counts).map(|(name, count)| vec![(*name).to_owned(), count.to_string()]));
         anstream::println!("{}", render::table(&["list".into(), "entries".into()], &rows));
         return Ok(Exit::Complete);
@@ -47,6 +54,7 @@ pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
             .iter()
             .map(|&part| vec![metric_column(part, 0).name, part.part().meaning().into()])
             .collect(),
+        "quirks" => Quirk::ALL.iter().map(|quirk| vec![quirk.name().into(), quirk.summary().into()]).collect(),
         "keys" => KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect(),
         _ => {
             let names: Vec<String> = kinds.iter().map(|kind| format!("{}s", kind.name)).collect();

@@ -13,12 +13,11 @@ use crate::run::deadlock::{Knot, operation};
 use crate::run::simulate::{Answer, Impossible, nanoseconds, simulate as run};
 use crate::run::timeline;
 use crate::system::machine::{Congestion, Machine};
+use crate::system::rules::{Quirk, Rules};
 use crate::units::{Time, Unit, count, human, real};
 use crate::workload::trace::Fault;
 use crate::workload::trace::fault::ranks_text;
 
-/// The rules by which everything here is simulated.
-const RULES: &str = "astra_sim";
 /// How many lines of ranks, of faults, and of operations that wait are shown.
 const LINES: usize = 24;
 
@@ -57,9 +56,9 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
     }
     render::remarks(&remarks);
     if args.json {
-        anstream::println!("{}", object(&machine, &answer, &remarks));
+        anstream::println!("{}", object(&machine, &answer, &remarks, args.rules));
     } else {
-        tables(&machine, &answer);
+        tables(&machine, &answer, args.rules);
     }
     if answer.outcome.stuck.is_empty() {
         return Ok(Exit::Complete);
@@ -87,9 +86,28 @@ fn options(args: &SimulateArgs) -> Options {
         injection_scale: args.injection_scale,
         rendezvous: args.rendezvous_protocol,
         congestion: args.backend,
-        heeds_scheduling_keys: args.heed_scheduling_keys,
-        ..Options::default()
+        heeds_scheduling_keys: false,
+        rules: rules(args),
     }
+}
+
+/// The rules that are asked for: a set that has a name, with some quirks, without others.
+fn rules(args: &SimulateArgs) -> Rules {
+    let heeded = args.heed_scheduling_keys.then_some(Quirk::SchedulingKeysIgnored);
+    let rules = args.with.iter().copied().fold(args.rules, Rules::with);
+    args.without.iter().copied().chain(heeded).fold(rules, Rules::without)
+}
+
+/// The name of a set of rules.
+fn name(rules: Rules) -> &'static str {
+    Rules::NAMES[usize::from(rules == Rules::ASTRA_SIM)]
+}
+
+/// Rules in words: a set that has a name, and in which quirks they are other.
+fn rules_text(named: Rules, rules: Rules) -> String {
+    let names = |more: Rules, less: Rules| more.quirks().filter(|&it| !less.has(it)).map(Quirk::name).join(" and ");
+    let part = |word: &str, names: String| if names.is_empty() { names } else { format!(" {word} {names}") };
+    [name(named).to_owned(), part("with", names(rules, named)), part("without", names(named, rules))].concat()
 }
 
 /// Options that were given and have no effect.
@@ -147,7 +165,8 @@ fn number(time: Time) -> Value {
 }
 
 /// The answer as tables.
-fn tables(machine: &Machine, answer: &Answer) {
+fn tables(machine: &Machine, answer: &Answer, named: Rules) {
+    let rules = rules_text(named, machine.rules);
     let outcome = &answer.outcome;
     let end = match answer.finish() {
         Some(end) => format!("end at {} ns ({})", nanoseconds(end), human(end.as_seconds(), Unit::SECOND)),
@@ -156,7 +175,7 @@ fn tables(machine: &Machine, answer: &Answer) {
     let backend = BACKENDS[usize::from(machine.congestion == Congestion::Aware)];
     let (ranks, messages) = (count(outcome.ranks.len() as u64), count(outcome.messages));
     let path = if outcome.asymmetry.is_none() { "symmetric path" } else { "message by message" };
-    anstream::println!("{ranks} ranks, {messages} messages simulated, {end}; rules {RULES}, {backend}, {path}\n");
+    anstream::println!("{ranks} ranks, {messages} messages simulated, {end}; rules {rules}, {backend}, {path}\n");
     of_ranks(answer);
     anstream::println!("  exposed: finish less compute, as ASTRA-sim counts it; waiting and memory are in it\n");
     of_dimensions(machine, answer);
@@ -255,7 +274,7 @@ fn deadlock(answer: &Answer) {
 }
 
 /// The answer as one JSON object.
-fn object(machine: &Machine, answer: &Answer, remarks: &Remarks) -> Value {
+fn object(machine: &Machine, answer: &Answer, remarks: &Remarks, named: Rules) -> Value {
     let rank = |(k, rank): (usize, &Rank)| {
         json!({
             "rank": k,
@@ -313,7 +332,8 @@ fn object(machine: &Machine, answer: &Answer, remarks: &Remarks) -> Value {
         "finish_ns": answer.finish().map(number),
         "dimensions": dimensions.collect_vec(),
         "messages": answer.outcome.messages,
-        "rules": RULES,
+        "rules": name(named),
+        "quirks": machine.rules.quirks().map(Quirk::name).collect_vec(),
         "path": if answer.outcome.asymmetry.is_none() { PATHS[1] } else { PATHS[2] },
         "asymmetry": answer.outcome.asymmetry,
         "cautions": remark(Severity::Caution).collect_vec(),

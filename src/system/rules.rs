@@ -127,9 +127,7 @@ impl Quirk {
                 "a send, a collective and a memory access share one slot of an NPU; ours: sends and memory accesses have slots of \
                  their own"
             }
-            Self::SchedulingKeysIgnored => {
-                "the two scheduling keys of a system file are not read; ours: they are (`--heed-scheduling-keys`)"
-            }
+            Self::SchedulingKeysIgnored => "the two scheduling keys of a system file are not read; ours: they are",
             Self::BroadcastIsADelay => "a broadcast takes its recorded duration or 1 ns; ours: it is sent",
             Self::WholeMemoryBandwidth => {
                 "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written"
@@ -141,6 +139,12 @@ impl Quirk {
                 "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error"
             }
         }
+    }
+
+    /// The quirk of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|quirk| quirk.name() == name)
     }
 
     const fn bit(self) -> u32 {
@@ -161,6 +165,11 @@ impl Rules {
     pub const NAMED: [Self; 2] = [Self::OURS, Self::ASTRA_SIM];
     /// The names that people write, in the same order.
     pub const NAMES: [&'static str; 2] = ["ours", "astra_sim"];
+
+    /// The quirks that are in force.
+    pub fn quirks(self) -> impl Iterator<Item = Quirk> {
+        Quirk::ALL.iter().copied().filter(move |&quirk| self.has(quirk))
+    }
 
     /// Whether a quirk is in force.
     #[must_use]

@@ -375,6 +375,38 @@ fn a_timeline_has_no_two_things_at_once_on_one_thread() {
 }
 
 #[test]
+fn rules_are_asked_for_by_name_and_quirk_by_quirk() {
+    // Two messages of a MiB: one after the other, or at once over a bandwidth of their own; ours share it.
+    let receive = || vec![receive(1, &[], 0, 1 << 20, 7)];
+    let traces = [vec![send(1, &[], 1, 1 << 20, 7), send(2, &[], 2, 1 << 20, 7)], receive(), receive()];
+    let case = Case::new("Switch", &traces);
+    let head = |more: &[&str]| {
+        let output = case.simulate(more);
+        assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+        text(&output.stdout).lines().next().expect("a line").to_owned()
+    };
+    assert!(head(&[]).contains("end at 41,062 ns (41.06 us); rules astra_sim, congestion"));
+    let free = head(&["--without", "one_communication"]);
+    assert!(
+        free.contains("end at 20,531 ns (20.53 us); rules astra_sim without one_communication, congestion"),
+        "{free}"
+    );
+    // 2 * (10 + 1,000 + 19,531.25) ns.
+    let ours = head(&["--rules=ours"]);
+    assert!(ours.contains("end at 41,082.500 ns (41.08 us); rules ours, congestion"), "{ours}");
+    let whole = head(&["--rules", "ours", "--with", "whole_nanoseconds", "--with=lowest_dimension"]);
+    assert!(whole.contains("rules ours with whole_nanoseconds and lowest_dimension, congestion"), "{whole}");
+    let found = case.json(&["--rules=ours", "--with=group_delay"]);
+    assert_eq!((&found["rules"], &found["quirks"]), (&json!("ours"), &json!(["group_delay"])));
+    assert_eq!(found["finish_ns"], 41_082.5);
+    let found = case.json(&["--heed-scheduling-keys", "--without=group_delay"]);
+    let quirks = found["quirks"].as_array().expect("a list");
+    let all = text(&run(&["list", "quirks"]).stdout).lines().filter(|line| line.contains("ours: ")).count();
+    assert_eq!(quirks.len() + 2, all);
+    assert!(!quirks.iter().any(|quirk| *quirk == "group_delay" || *quirk == "scheduling_keys_ignored"), "{found}");
+}
+
+#[test]
 fn a_wrong_command_line_is_told_and_ends_with_2() {
     let case = Case::same("Ring", 4, &[compute(1, &[], 1)]);
     for (wrong, says) in [
@@ -382,6 +414,9 @@ fn a_wrong_command_line_is_told_and_ends_with_2() {
         ("--injection-scale=-1", "a factor is 0 or more"),
         ("--rendezvous-protocol=maybe", "`true` or `false`"),
         ("--backend=ns3", "congestion_aware"),
+        ("--rules=theirs", "astra_sim"),
+        ("--without=group_delays", "did you mean `group_delay`?"),
+        ("--with=haste", "`starsweep list quirks` has all"),
         ("--num-queue-per-dim=1", "--num-queues-per-dim"),
     ] {
         let output = case.simulate(&[wrong]);
