@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use starsweep::astra_sim::{Files, Input, Options, options, read, read_machine, read_trace, write};
@@ -606,8 +607,8 @@ impl Dice {
     }
 }
 
-#[test]
-fn no_bytes_make_us_panic_or_wait() {
+/// A case of every kind of file, and the bytes of each.
+fn every_file() -> (Case, [(&'static str, Vec<u8>); 7]) {
     use std::io::Write as _;
     let case = Case::new();
     let message = |id, kind, key: &'static str, peer: u32| {
@@ -649,6 +650,44 @@ fn no_bytes_make_us_panic_or_wait() {
     for (name, bytes) in &files {
         case.put(name, bytes);
     }
+    (case, files)
+}
+
+#[test]
+#[ignore = "takes STARSWEEP_FUZZ_SECONDS for each of seven files"]
+fn fuzz_each_file_of_the_reference() {
+    const LONG: Duration = Duration::from_secs(10);
+    let seconds = std::env::var("STARSWEEP_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    let (case, files) = every_file();
+    // Another seed at each run: what breaks is shown with its bytes.
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let mut dice = Dice(since.as_secs().wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    for (name, bytes) in &files {
+        let started = Instant::now();
+        let (mut tried, mut right) = (0_u64, 0_u64);
+        let mut longest = Duration::ZERO;
+        while started.elapsed() < Duration::from_secs(seconds) {
+            let mut changed = bytes.clone();
+            dice.change(&mut changed);
+            case.put(name, &changed);
+            let begun = Instant::now();
+            let is_right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                case.read().map(|input| input.trace.check(&input.machine).len()).is_ok()
+            }));
+            let shown = || String::from_utf8_lossy(&changed).escape_debug().to_string();
+            right += u64::from(is_right.unwrap_or_else(|_| panic!("{name} makes us panic: {}", shown())));
+            tried += 1;
+            longest = longest.max(begun.elapsed());
+            assert!(longest < LONG, "{name} takes {longest:?}: {}", shown());
+        }
+        println!("{name}: {tried} tried, {right} right, the longest took {longest:?}");
+        case.put(name, bytes);
+    }
+}
+
+#[test]
+fn no_bytes_make_us_panic_or_wait() {
+    let (case, files) = every_file();
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     for (name, bytes) in &files {
         for _ in 0..300 {
