@@ -54,7 +54,7 @@ fn all_reduce(machine: &Machine) -> Trace {
 fn simulate(bencher: Bencher<'_, '_>, sizes: &[u32], chunks: u64, path: Path) {
     let machine = machine(sizes, chunks);
     let trace = all_reduce(&machine);
-    let ask = Ask { path, keeps_spans: false, limit: None };
+    let ask = Ask { path, ..Ask::default() };
     let outcome = simulate_by(&machine, &trace, ask).expect("an outcome");
     let messages = usize::try_from(outcome.messages).expect("a count");
     bencher.counter(ItemsCount::new(messages)).bench(|| simulate_by(black_box(&machine), &trace, ask));

@@ -195,7 +195,7 @@ fn trace(machine: &Machine, plans: &[(Plan, usize)]) -> Trace {
 }
 
 fn outcome(machine: &Machine, trace: &Trace, path: Path) -> Outcome {
-    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: false });
+    let outcome = simulate_by(machine, trace, Ask { path, ..Ask::default() });
     outcome.unwrap_or_else(|refused| panic!("{refused}"))
 }
 

@@ -189,7 +189,7 @@ fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
     let work = Work::Collective { collective, bytes, group: None, dimensions: u32::MAX };
     let trace = Trace::same(graph(&[(0, work, &[])]), machine.npus());
     let ends = |path| {
-        let outcome = simulate_by(machine, &trace, Ask { path, keeps_spans: false, limit: None }).expect("an outcome");
+        let outcome = simulate_by(machine, &trace, Ask { path, ..Ask::default() }).expect("an outcome");
         let ends = outcome.ranks.into_iter().map(|rank| rank.finish.expect("an end").whole_nanoseconds());
         (outcome.asymmetry.is_none(), ends.collect())
     };

@@ -84,7 +84,7 @@ fn outcome(files: &Files, options: &Options) -> Result<Outcome, String> {
     let input = read(files, options)
         .map_err(|problems| problems.found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("; "))?;
     let by = |path| {
-        let ask = Ask { path, keeps_spans: false, limit: None };
+        let ask = Ask { path, ..Ask::default() };
         simulate_by(&input.machine, &input.trace, ask).map_err(|refused| refused.to_string())
     };
     let outcome = by(event_driven::Path::Messages)?;

@@ -271,7 +271,7 @@ const COMPUTE: Work = Work::Compute { operations: None, bytes: None };
 
 fn ends(machine: &Machine, trace: &Trace) -> Ends {
     let by = |path| {
-        let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: false });
+        let outcome = simulate_by(machine, trace, Ask { path, ..Ask::default() });
         let outcome = outcome.map_err(|refused| refused.to_string())?;
         let ends = outcome.ranks.iter().map(|rank| rank.finish.map(|end| end.as_picoseconds()));
         Ok(ends.collect())

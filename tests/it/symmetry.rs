@@ -167,7 +167,7 @@ fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
 }
 
 fn by(path: Path, machine: &Machine, trace: &Trace) -> Outcome {
-    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: false, limit: None });
+    let outcome = simulate_by(machine, trace, Ask { path, ..Ask::default() });
     outcome.unwrap_or_else(|refused| panic!("{refused}: {machine:?}"))
 }
 
