@@ -13,8 +13,10 @@ mod system;
 mod trace;
 mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub use fields::inverse;
+pub use system::word as algorithm_word;
 pub use write::{Failure, options, write, write_trace};
 
 use crate::input::{Diagnostic, Remarks};
@@ -131,6 +133,17 @@ impl Pieces {
 /// The ranks of a network.
 fn ranks(dimensions: &[Dimension]) -> u32 {
     dimensions.iter().map(|dimension| dimension.size).product()
+}
+
+/// Reads the dimensions of a network file; none if something is wrong, which is remarked.
+pub fn read_network(path: &Path, remarks: &mut Remarks) -> Option<Vec<Dimension>> {
+    network::read(path, remarks)
+}
+
+/// Reads a system file as a machine without its network, with the prefixes of collectives that are traces; none if something is
+/// wrong, which is remarked.
+pub fn read_system(path: &Path, options: &Options, remarks: &mut Remarks) -> Option<(Machine, Vec<PathBuf>)> {
+    system::read(path, None, options, remarks)
 }
 
 /// Reads a machine without a trace; none if something is wrong, which is remarked.

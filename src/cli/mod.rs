@@ -14,6 +14,7 @@ mod simulate;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -21,8 +22,8 @@ pub use args::{Args, Command};
 pub use exit::Exit;
 
 use crate::input::{Diagnostic, Place, Severity, Source, tree::MAX_BYTES};
-use crate::run::vocabulary;
-use crate::sweep::{Sweep, resolve};
+use crate::run::{Files, vocabulary};
+use crate::sweep::{Sweep, Vocabulary, resolve};
 use crate::units::narrow;
 
 /// Reads the arguments and does what they say.
@@ -56,17 +57,19 @@ pub fn main() -> ExitCode {
 
 /// Reads and resolves a sweep file; prints everything that is wrong with it, or its cautions.
 fn load(file: &Path, overrides: &[String]) -> Result<Sweep, Exit> {
+    let files = Arc::new(Files::beside(file));
+    let vocabulary = Vocabulary { loader: Some(files.clone()), ..vocabulary() };
     let (text, found) = match read(file) {
-        Ok(text) => match resolve(&text, overrides, &vocabulary()) {
+        Ok(text) => match resolve(&text, overrides, &vocabulary) {
             Ok(sweep) => {
-                render::diagnostics(&sweep.cautions, file, &text, overrides);
+                render::diagnostics(&sweep.cautions, file, &text, overrides, &files.texts());
                 return Ok(sweep);
             }
             Err(found) => (text, found),
         },
         Err((beginning, mistake)) => (beginning, vec![mistake]),
     };
-    render::diagnostics(&found, file, &text, overrides);
+    render::diagnostics(&found, file, &text, overrides, &files.texts());
     let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     let mistakes = if errors == 1 { "mistake" } else { "mistakes" };
     anstream::eprintln!("{errors} {mistakes} in `{}`; nothing was run or written", file.display());

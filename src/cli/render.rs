@@ -11,10 +11,13 @@ use crate::run::preview::Estimate;
 pub use crate::units::count;
 use crate::units::{Unit, human, whole};
 
-/// Prints remarks on a sweep file with the lines they are about.
-pub fn diagnostics(found: &[Diagnostic], file: &Path, text: &str, overrides: &[String]) {
+/// Prints remarks on a sweep file, and on the files that it names, with the lines they are about.
+pub fn diagnostics(found: &[Diagnostic], file: &Path, text: &str, overrides: &[String], named: &Remarks) {
+    let name = file.display().to_string();
     for diagnostic in found {
-        anstream::eprintln!("{}\n", diagnostic_text(diagnostic, &file.display().to_string(), text, overrides));
+        let other = diagnostic.place.and_then(|place| named.text(place));
+        let (name, text) = other.map_or((name.as_str(), text), |other| (&other.name, &other.content));
+        anstream::eprintln!("{}\n", diagnostic_text(diagnostic, name, text, overrides));
     }
 }
 

@@ -96,7 +96,7 @@ pub fn vocabulary() -> Vocabulary {
         let dims = MetricPart::ALL.iter().filter(|metric| matches!(metric.part().scope(), Scope::Dimension(_)));
         dims.map(move |&metric| metric_column(metric, dim).name).chain([format!("dim{dim}_name")])
     });
-    Vocabulary { metrics: words.collect(), taken: fixed.chain(of_dims).collect() }
+    Vocabulary { metrics: words.collect(), taken: fixed.chain(of_dims).collect(), loader: None }
 }
 
 /// The metrics that have one value at a point, in the order of the vocabulary.

@@ -19,6 +19,7 @@ impl Resolver<'_> {
     /// What is worth knowing.
     pub(super) fn cautions(&self, space: &Space, require: &[Rule], defined: &[Entry]) -> Vec<Diagnostic> {
         let mut cautions = self.cautions.clone();
+        cautions.extend(self.walker.cautions.iter().cloned());
         for entry in defined {
             if !self.walker.used_define.contains(&entry.key) {
                 let message = format!("`define.{}` is used nowhere", entry.key);

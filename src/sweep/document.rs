@@ -109,6 +109,9 @@ pub fn schema() -> Value {
         cluster.insert("network".into(), any_of(&json!({"type": "object", "additionalProperties": lines(DIM_KEYS)})));
         cluster.insert("each_dimension".into(), lines(DIM_KEYS));
     }
+    if let Some(collectives) = fields(&mut root, "collectives") {
+        collectives.insert("astra_sim".into(), json!({"type": ["string", "array"]}));
+    }
     if let Some(memory) = root.get_mut("memory").and_then(mapping_of) {
         memory.insert("additionalProperties".into(), lines(TIER_KEYS));
     }

@@ -1,13 +1,16 @@
-//! The frozen file: the sweep as it was asked, overrides applied, with every preset it uses, as YAML.
+//! The frozen file: the sweep as it was asked, overrides applied, with every preset and every file it uses, as YAML.
 
 use std::fmt::Write as _;
 
+use super::key::{Id, KEYS};
+use super::outside::{ASTRA_SIM, Named};
 use super::preset;
+use super::walk::Walker;
 use crate::input::tree::{Entry, Node, Value};
 
-/// The file as YAML, with the used presets among its definitions.
+/// The file as YAML, with the used presets and files among its definitions.
 #[must_use]
-pub fn freeze(entries: &[Entry], overrides: &[Entry], used: &[(&'static str, String)]) -> String {
+pub fn freeze(entries: &[Entry], overrides: &[Entry], walker: &Walker) -> String {
     let mut lines: Vec<Entry> = entries.to_vec();
     for entry in overrides {
         match lines.iter_mut().find(|line| line.key == entry.key) {
@@ -15,7 +18,11 @@ pub fn freeze(entries: &[Entry], overrides: &[Entry], used: &[(&'static str, Str
             None => lines.push(entry.clone()),
         }
     }
-    let mut presets: Vec<Entry> = used.iter().filter_map(|(kind, name)| preset_entry(kind, name)).collect();
+    let mut presets: Vec<Entry> = walker.used.iter().filter_map(|(kind, name)| preset_entry(kind, name)).collect();
+    let names = || walker.files.iter().flat_map(|named| &named.names);
+    presets.extend(walker.define.iter().filter(|entry| names().any(|name| *name == entry.key)).cloned());
+    presets.dedup_by(|a, b| a.key == b.key);
+    name_files(&mut lines, &walker.files);
     presets.sort_by(|a, b| a.key.cmp(&b.key));
     match lines.iter_mut().find(|line| line.key == "define") {
         Some(line) => {
@@ -31,9 +38,53 @@ pub fn freeze(entries: &[Entry], overrides: &[Entry], used: &[(&'static str, Str
             lines.push(Entry { key: "define".into(), place, node });
         }
     }
+    if let Some(bandwidth) = walker.memory_bandwidth {
+        let place = lines.first().map_or_else(Default::default, |line| line.place);
+        let node = Node { value: Value::Text(format!("{bandwidth} B/s")), place };
+        lines.push(Entry { key: KEYS[Id::LocalBandwidth as usize].path.to_owned(), place, node });
+    }
     let mut text = String::new();
     write_map(&mut text, &lines, 0);
     text
+}
+
+/// Puts the names of files' mappings in the place of their paths.
+fn name_files(entries: &mut [Entry], files: &[Named]) {
+    for entry in entries {
+        if entry.key == ASTRA_SIM {
+            name_file(entry, files);
+            continue;
+        }
+        match &mut entry.node.value {
+            Value::Map(entries) => name_files(entries, files),
+            Value::List(items) => {
+                for item in items {
+                    if let Value::Map(entries) = &mut item.value {
+                        name_files(entries, files);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The same of one key.
+fn name_file(entry: &mut Entry, files: &[Named]) {
+    let place = entry.node.place;
+    let patterns = match &entry.node.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(&entry.node),
+    };
+    let of = |pattern: &Node| files.iter().find(|named| Some(&named.pattern) == pattern.scalar().as_ref());
+    let names = patterns.iter().filter_map(of).flat_map(|named| &named.names);
+    let names: Vec<Node> = names.map(|name| Node { value: Value::Text(name.clone()), place }).collect();
+    entry.node = match names.as_slice() {
+        [] => return,
+        [name] => name.clone(),
+        _ => Node { value: Value::List(names), place },
+    };
+    "preset".clone_into(&mut entry.key);
 }
 
 fn preset_entry(kind: &str, name: &str) -> Option<Entry> {

@@ -2,7 +2,7 @@
 //! columns are made from this list, in its order: axes that change the program come first and vary slowest.
 
 use super::fidelity::Fidelity;
-use crate::system::collective::{Algorithm, Collective};
+use crate::system::collective::{Algorithm, Choice, Collective};
 use crate::system::machine::{DimensionOrder, QueueOrder};
 use crate::system::memory::MAX_TIERS;
 use crate::system::rules::Rules;
@@ -115,15 +115,7 @@ const fn at_least_zero(unit: Unit) -> Kind {
     Kind::Quantity { unit, strict: false }
 }
 
-const ALGORITHMS: [&str; 1 + Algorithm::NAMES.len()] = {
-    let mut names = ["by_block"; 1 + Algorithm::NAMES.len()];
-    let mut k = 0;
-    while k < Algorithm::NAMES.len() {
-        names[k + 1] = Algorithm::NAMES[k];
-        k += 1;
-    }
-    names
-};
+const ALGORITHMS: [&str; 1 + Algorithm::NAMES.len()] = Choice::words();
 
 /// Declares the list and a name for each slot in one go.
 macro_rules! keys {
@@ -331,6 +323,10 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("microbatch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
     ("micro_batch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
     ("batch_size", "the word is `global_batch`, with its unit: `2048 seq`"),
+    (
+        "astra_sim",
+        "a file of the reference simulator stands in `network` or in `collectives`: `network: {astra_sim: nets/mine.yml}`",
+    ),
     ("link", "a link is a preset of a dimension: `{preset: NAME, size: 8}` (`starsweep list links`)"),
     ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
     ("active-chunks-per-dimension", "the word is `active_chunks`"),
@@ -369,7 +365,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("in_network", "collectives inside the network"),
     ("efficiency_like", "efficiencies borrowed from another NPU"),
     ("hf", "models from a `config.json`"),
-    ("astra_sim", "files of the reference simulator"),
     ("chakra", "recorded execution traces"),
     ("comm_groups", "recorded execution traces"),
 ];

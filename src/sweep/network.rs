@@ -25,8 +25,10 @@ impl Walker {
             self.complain(Diagnostic::error(what).at(*place).help(help));
             return;
         }
-        if let Some((name, place, _)) = lines.iter().find(|line| line.0 == "astra_sim") {
-            self.later("cluster.network", name, *place);
+        if let Some((name, place, _)) = lines.iter().find(|line| line.0 == super::outside::ASTRA_SIM) {
+            self.unread.push("cluster.network".to_owned());
+            let message = format!("`{name}` stands beside another base of this network");
+            self.complain(Diagnostic::error(message).at(*place).help("remove one of the two"));
             return;
         }
         if lines.len() > MAX_DIMS {
@@ -43,6 +45,7 @@ impl Walker {
             return;
         }
         self.networks += 1;
+        self.shapes.push(Vec::new());
         self.dims = lines.iter().map(|line| line.0.clone()).collect();
         for (k, (name, place, nodes)) in lines.iter().enumerate() {
             let number = self.intern(name);
@@ -55,6 +58,7 @@ impl Walker {
                 self.note_lacking(key::DIMS_FROM + k * DIM_KEYS.len(), DIM_KEYS, name, *place, &line);
             }
             self.unread.retain(|unread| *unread != path);
+            self.note_blocks(k, &line);
             frame.settings.append(&mut line.settings);
             frame.axes.append(&mut line.axes);
         }

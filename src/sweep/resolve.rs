@@ -55,7 +55,8 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     let over = Node { value: Value::Map(overrides.clone()), place: root.place };
     let lines = merge("", entries, &[&over]);
     let walk = |names: Vec<String>, tiers: Vec<String>| {
-        let walker = Walker { diagnostics: complaints.clone(), names, tiers, ..Walker::default() };
+        let loader = vocabulary.loader.clone();
+        let walker = Walker { diagnostics: complaints.clone(), names, tiers, loader, ..Walker::default() };
         Resolver { walker, vocabulary, zips: Vec::new(), cautions: Vec::new() }.sweep(&lines, entries, &overrides)
     };
     let sweep = walk(vec![String::new()], Vec::new())?;
@@ -230,7 +231,7 @@ impl Resolver<'_> {
         Ok(Sweep {
             name: lines.iter().find(|line| line.0 == "name").and_then(|line| line.2[0].scalar()),
             identity,
-            frozen: freeze::freeze(entries, overrides, &self.walker.used),
+            frozen: freeze::freeze(entries, overrides, &self.walker),
             cautions,
             defaults: caution::defaults_in_force(&space, is_collective),
             dims: dim_count(&dims),
@@ -281,7 +282,9 @@ impl Resolver<'_> {
                     self.walker.line("", "cluster", place, &cluster, frame);
                 }
             } else if let Some((_, place, nodes)) = lines.iter().find(|line| line.0 == name) {
+                self.walker.note_collectives(frame);
                 self.walker.line("", name, *place, nodes, frame);
+                self.walker.memory_of_files(frame);
             }
         }
         for (name, place, nodes) in lines {

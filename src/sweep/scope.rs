@@ -1,8 +1,11 @@
 //! What names mean in expressions: keys, names of alternatives, dimensions, tiers, derived values, metrics.
 
+use std::sync::Arc;
+
 use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
+use super::outside::Loader;
 use super::rule::Rule;
 pub use crate::column::Direction;
 use crate::column::with_suffix;
@@ -33,6 +36,8 @@ pub struct Vocabulary {
     pub metrics: Vec<MetricWord>,
     /// Columns that are neither inputs nor such metrics.
     pub taken: Vec<String>,
+    /// What reads the files that a sweep names; none where no file can be read.
+    pub loader: Option<Arc<dyn Loader>>,
 }
 
 /// The names of one sweep.

@@ -1,13 +1,18 @@
 //! From the tree to axes and settings: sections, names, alternatives, lines of a network, tiers of a memory.
 
+use std::sync::Arc;
+
 use super::axis::{Alternative, Axis, Setting};
 use super::foreign::{known_keys, readable, section_help};
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
+use super::outside::{self, Loader, Named};
 use super::preset;
 use crate::input::diagnostic::{Diagnostic, Place, suggest};
 use crate::input::tree::{Entry, Node, Value};
+use crate::system::collective::Collective;
 use crate::system::memory::MAX_TIERS;
+use crate::system::topology::Topology;
 use crate::units::narrow;
 
 /// How deep names may refer to names.
@@ -71,6 +76,20 @@ pub struct Walker {
     pub in_row: bool,
     /// Names that were found to be defined by themselves.
     pub circular: Vec<String>,
+    /// What reads files that the sweep names.
+    pub loader: Option<Arc<dyn Loader>>,
+    /// The keys that name files.
+    pub files: Vec<Named>,
+    /// For every network that was walked the building blocks that each of its dimensions may have.
+    pub shapes: Vec<Vec<Vec<Topology>>>,
+    /// The collectives that run in place of training.
+    pub collectives: Vec<Collective>,
+    /// Bandwidths of memories that system files say: bytes a second, the file, where it is named.
+    pub memory_bandwidths: Vec<(f64, String, Place)>,
+    /// That of them which is in force.
+    pub memory_bandwidth: Option<f64>,
+    /// What files say that is worth knowing.
+    pub cautions: Vec<Diagnostic>,
     /// Names that are being looked up, to find cycles.
     pub(super) stack: Vec<String>,
 }
@@ -113,12 +132,13 @@ impl Walker {
     /// Walks a section: a mapping, a name, or a list of alternatives. Mappings of `over` go over it, the last wins.
     pub fn section(&mut self, path: &str, node: &Node, over: &[&Node], frame: &mut Frame, label: Option<&str>) {
         match &node.value {
-            Value::Map(entries) => match entries.iter().find(|entry| entry.key == "preset") {
+            Value::Map(entries) => match outside::base(path, entries) {
                 Some(base) => {
-                    let rest = entries.iter().filter(|entry| entry.key != "preset").cloned().collect();
+                    let rest = entries.iter().filter(|entry| entry.key != base.key).cloned().collect();
                     let rest = Node { value: Value::Map(rest), place: node.place };
                     let over: Vec<&Node> = std::iter::once(&rest).chain(over.iter().copied()).collect();
                     match &base.node.value {
+                        _ if base.key == outside::ASTRA_SIM => self.files(path, &base.node, &over, frame, label),
                         Value::Text(_) | Value::List(_) => self.section(path, &base.node, &over, frame, label),
                         _ => self.complain(
                             Diagnostic::error("`preset` takes a name")
@@ -199,7 +219,10 @@ impl Walker {
             }
             let named = match &item.value {
                 Value::Text(name) => Some(name.clone()),
-                Value::Map(_) => item.get("preset").and_then(|entry| entry.node.scalar()),
+                Value::Map(entries) => outside::base(path, entries).and_then(|base| {
+                    let name = base.node.scalar()?;
+                    Some(if base.key == outside::ASTRA_SIM { outside::stem(&name) } else { name })
+                }),
                 _ => None,
             };
             let mut label = named.unwrap_or_else(|| format!("#{}", k + 1));
@@ -457,7 +480,8 @@ impl Walker {
 
 /// The value that a line takes, and the mappings that go over it: a name, a list or a preset goes over all before it.
 pub(super) fn base_and_over(nodes: &[Node]) -> (&Node, Vec<&Node>) {
-    let replaces = |node: &Node| !matches!(node.value, Value::Map(_)) || node.get("preset").is_some();
+    let has_base = |node: &Node| node.get("preset").is_some() || node.get(outside::ASTRA_SIM).is_some();
+    let replaces = |node: &Node| !matches!(node.value, Value::Map(_)) || has_base(node);
     let base = nodes.iter().rposition(replaces).unwrap_or(0);
     (&nodes[base], nodes[base + 1..].iter().collect())
 }

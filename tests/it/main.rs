@@ -14,6 +14,7 @@ mod golden;
 mod golden_files;
 mod laws;
 mod links;
+mod named_files;
 mod papers;
 mod quirks;
 mod resume;

@@ -80,6 +80,25 @@ pub enum Choice {
 }
 
 impl Choice {
+    /// The words that people write: `by_block`, and the algorithms.
+    #[must_use]
+    pub const fn words() -> [&'static str; 1 + Algorithm::NAMES.len()] {
+        let mut names = ["by_block"; 1 + Algorithm::NAMES.len()];
+        let mut k = 0;
+        while k < Algorithm::NAMES.len() {
+            names[k + 1] = Algorithm::NAMES[k];
+            k += 1;
+        }
+        names
+    }
+
+    /// What a word means.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        let place = Self::words().iter().position(|known| *known == word)?;
+        Some(place.checked_sub(1).map_or(Self::ByBlock, |k| Self::Always(Algorithm::ALL[k])))
+    }
+
     /// The algorithm for a building block. All-to-all by block is `direct` on a switch: halving and doubling has none
     /// that moves only what is needed.
     #[must_use]

@@ -1,0 +1,209 @@
+//! The files of the reference simulator that a sweep names, in the words of a sweep: each is read once [ASTRA2].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::astra_sim::{Options, algorithm_word, inverse, read_network, read_system};
+use crate::input::tree::{Entry, Node, Value};
+use crate::input::{Diagnostic, Place, Remarks};
+use crate::sweep::collectives::Part;
+use crate::sweep::{Loader, Said, SystemFile};
+use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace, Recipe};
+use crate::units::{Delay, real};
+
+/// Reads the files that one sweep names.
+#[derive(Debug, Default)]
+pub struct Files {
+    /// The folder of the sweep.
+    folder: PathBuf,
+    read: Mutex<Read>,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+struct Read {
+    /// The texts of all files.
+    texts: Remarks,
+    networks: BTreeMap<String, Said>,
+    systems: BTreeMap<String, SystemFile>,
+}
+
+impl Files {
+    /// The files of a sweep file: paths are relative to its folder.
+    #[must_use]
+    pub fn beside(sweep: &Path) -> Self {
+        Self { folder: sweep.parent().map_or_else(PathBuf::new, Path::to_path_buf), read: Mutex::default() }
+    }
+
+    /// The texts that were read, which places name.
+    #[must_use]
+    pub fn texts(&self) -> Remarks {
+        self.lock().texts.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Read> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read {
+    /// What files say, with the places of their texts among all texts.
+    fn said(&mut self, node: Option<Node>, remarks: Remarks) -> Said {
+        let before = self.texts.found.len();
+        self.texts.append(remarks);
+        Said { node, found: self.texts.found.split_off(before) }
+    }
+}
+
+impl Loader for Files {
+    fn paths(&self, pattern: &str) -> Vec<String> {
+        if !pattern.contains(['*', '?']) {
+            return vec![pattern.to_owned()];
+        }
+        let mut found = vec![PathBuf::new()];
+        for part in Path::new(pattern) {
+            let part_text = part.to_string_lossy();
+            found = found
+                .iter()
+                .flat_map(|path| {
+                    if part_text.contains(['*', '?']) { self.like(path, &part_text) } else { vec![path.join(part)] }
+                })
+                .collect();
+        }
+        let is_there = |path: &PathBuf| self.folder.join(path).is_file();
+        let mut found: Vec<String> =
+            found.iter().filter(|path| is_there(path)).map(|path| path.display().to_string()).collect();
+        found.sort();
+        found
+    }
+
+    fn network(&self, path: &str) -> Said {
+        let mut read = self.lock();
+        if let Some(said) = read.networks.get(path) {
+            return said.clone();
+        }
+        let mut remarks = Remarks::default();
+        let dimensions = read_network(&self.folder.join(path), &mut remarks);
+        let node = dimensions.map(|dimensions| network(&dimensions));
+        let said = read.said(node, remarks);
+        read.networks.insert(path.to_owned(), said.clone());
+        said
+    }
+
+    fn system(&self, path: &str) -> SystemFile {
+        let mut read = self.lock();
+        if let Some(file) = read.systems.get(path) {
+            return file.clone();
+        }
+        let mut remarks = Remarks::default();
+        let machine = read_system(&self.folder.join(path), &Options::default(), &mut remarks);
+        let mut file = machine
+            .map_or_else(SystemFile::default, |(machine, own)| system(path, &machine, !own.is_empty(), &mut remarks));
+        file.said = read.said(file.said.node, remarks);
+        read.systems.insert(path.to_owned(), file.clone());
+        file
+    }
+}
+
+/// A machine of a system file in the words of a sweep; what has no word is said.
+fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -> SystemFile {
+    const SIMULATE: &str = "`starsweep simulate` takes it";
+    let refused = [
+        (machine.hierarchy == Hierarchy::PerDimension, "`collective-optimization: baseline`"),
+        (machine.bus.is_some(), "`model-shared-bus`"),
+        (has_own, "collectives with traces of their own"),
+    ];
+    for (_, what) in refused.iter().filter(|refused| refused.0) {
+        let message = format!("`{path}` has {what}, and a sweep has no word for it");
+        remarks.say(Diagnostic::error(message).help(SIMULATE));
+    }
+    if machine.pace != Pace::Recorded {
+        let key = if machine.pace == Pace::Replayed { "replay-only" } else { "roofline-enabled" };
+        let message = format!("`{key}` of `{path}` counts for nothing: the sweep's `npu` says how fast it computes");
+        let help = "a collective computes nothing; `starsweep simulate` takes the file as a whole";
+        remarks.say(Diagnostic::caution(message).help(help));
+    }
+    let reduces = machine.memory_bandwidth.is_finite();
+    let lines = [
+        ("chunks", Value::Number(real(machine.chunks))),
+        ("active_chunks", Value::Number(f64::from(machine.active_chunks))),
+        ("endpoint_delay", Value::Text(format!("{} s", seconds(machine.endpoint_delay)))),
+        ("local_reduction", Value::Bool(reduces)),
+    ];
+    let node = Node { value: mapping(lines.map(|(key, value)| (key.to_owned(), value))), place: Place::default() };
+    let part = |entry: &machine::Entry| Part {
+        word: match entry.recipe {
+            Recipe::Ring => Some("ring"),
+            Recipe::Direct { window: None } => Some("direct"),
+            Recipe::HalvingDoubling => Some("halving_doubling"),
+            Recipe::Direct { .. } | Recipe::DoubleBinaryTree => None,
+        },
+        written: algorithm_word(*entry),
+        whole: entry.whole,
+    };
+    SystemFile {
+        said: Said { node: Some(node), found: Vec::new() },
+        algorithms: machine.algorithms.each_ref().map(|list| list.iter().map(part).collect()),
+        memory_bandwidth: reduces.then_some(machine.memory_bandwidth),
+    }
+}
+
+impl Files {
+    /// What in a folder is called like a pattern.
+    fn like(&self, folder: &Path, pattern: &str) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| matches(pattern, name)).map(|name| folder.join(name)).collect()
+    }
+}
+
+/// Whether a name is like a pattern: `*` stands for any characters, `?` for one; what begins with a dot is hidden from them.
+fn matches(pattern: &str, name: &str) -> bool {
+    fn rest(pattern: &[char], name: &[char]) -> bool {
+        match pattern {
+            [] => name.is_empty(),
+            ['*', after @ ..] => (0..=name.len()).any(|k| rest(after, &name[k..])),
+            ['?', after @ ..] => !name.is_empty() && rest(after, &name[1..]),
+            [first, after @ ..] => name.first() == Some(first) && rest(after, &name[1..]),
+        }
+    }
+    let is_hidden = name.starts_with('.') && !pattern.starts_with('.');
+    let [pattern, name] = [pattern, name].map(|text| text.chars().collect::<Vec<_>>());
+    !is_hidden && rest(&pattern, &name)
+}
+
+/// A mapping of values as they are written.
+fn mapping(lines: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let place = Place::default();
+    let entry = |(key, value)| Entry { key, place, node: Node { value, place } };
+    Value::Map(lines.into_iter().map(entry).collect())
+}
+
+/// The lines of a network: `d1`, `d2`, ..., innermost first.
+fn network(dimensions: &[Dimension]) -> Node {
+    let line = |(k, dimension): (usize, &Dimension)| {
+        let fields = [
+            ("block", Value::Text(dimension.block.name().to_owned())),
+            ("size", Value::Number(f64::from(dimension.size))),
+            ("bandwidth", Value::Text(format!("{} B/s", npu_bandwidth(dimension)))),
+            ("hop_latency", Value::Text(format!("{} s", seconds(dimension.latency)))),
+        ];
+        (format!("d{}", k + 1), mapping(fields.map(|(key, value)| (key.to_owned(), value))))
+    };
+    Node { value: mapping(dimensions.iter().enumerate().map(line)), place: Place::default() }
+}
+
+/// Bytes a second that one NPU can send in a dimension over all its links: such that each link has the file's bandwidth again,
+/// to the last bit but for some of fully connected dimensions, where that takes a number between two.
+fn npu_bandwidth(dimension: &Dimension) -> f64 {
+    let links = Dimension { bandwidth: 1.0, ..dimension.clone() }.npu_bandwidth();
+    // In the order of `Machine::of`.
+    let link = |bytes_per_second: f64| bytes_per_second / 1e9 / links;
+    inverse(dimension.bandwidth, dimension.npu_bandwidth() * 1e9, link)
+}
+
+/// Seconds that are so many nanoseconds, to the last bit where such seconds can be written.
+fn seconds(nanoseconds: f64) -> f64 {
+    inverse(nanoseconds, nanoseconds / 1e9, |seconds| Delay::seconds(seconds).as_nanoseconds())
+}

@@ -1,0 +1,158 @@
+//! A system file of the reference simulator as the base of `collectives`: what of it a sweep has words for, and what not.
+
+use super::key::{DimId, Id, dim_slot};
+use super::outside::{Said, SystemFile};
+use super::walk::{Frame, Walker};
+use crate::input::diagnostic::{Diagnostic, Place};
+use crate::input::tree::{Entry, Node, Value};
+use crate::system::collective::{Choice, Collective};
+use crate::system::topology::Topology;
+use crate::units::{Unit, human, index, narrow, whole};
+
+impl Walker {
+    /// Remembers which building blocks a dimension of a network may have: algorithms of a file go by dimension.
+    pub(super) fn note_blocks(&mut self, dim: usize, line: &Frame) {
+        let mut blocks = Vec::new();
+        let is_block = |slot: u32| slot as usize == dim_slot(dim, DimId::Block);
+        blocks.extend(line.settings.iter().filter(|setting| is_block(setting.0)).map(|setting| setting.1));
+        for axis in &line.axes {
+            axis.visit(&mut |_, alternative| {
+                let settings = alternative.settings.iter().filter(|setting| is_block(setting.slot));
+                blocks.extend(settings.map(|setting| setting.value));
+            });
+        }
+        let blocks = blocks.into_iter().filter_map(|block| Topology::ALL.get(index(whole(block))).copied()).collect();
+        if let Some(shape) = self.shapes.last_mut() {
+            shape.push(blocks);
+        }
+    }
+
+    /// Remembers which collectives run, where one runs in place of training.
+    pub(super) fn note_collectives(&mut self, frame: &Frame) {
+        let mut found = Vec::new();
+        let mut note = |slot: u32, value: f64| {
+            if slot as usize == Id::Collective as usize {
+                found.extend(Collective::ALL.get(index(whole(value))).copied());
+            }
+        };
+        frame.settings.iter().for_each(|setting| note(setting.0, setting.1));
+        for axis in &frame.axes {
+            axis.visit(&mut |_, alternative| {
+                alternative.settings.iter().for_each(|setting| note(setting.slot, setting.value));
+            });
+        }
+        if !found.is_empty() {
+            self.collectives = found;
+        }
+    }
+
+    /// The memory of system files, where no NPU and no memory says how fast it is.
+    pub(super) fn memory_of_files(&mut self, frame: &mut Frame) {
+        let found = std::mem::take(&mut self.memory_bandwidths);
+        let Some((bandwidth, file, place)) = found.first().cloned() else { return };
+        let is_written = |id: Id| self.written.contains(&narrow(id as u64));
+        if is_written(Id::HbmBandwidth) || is_written(Id::LocalBandwidth) {
+            for (_, file, place) in found {
+                let message =
+                    format!("`local-mem-bw` of `{file}` counts for nothing: the sweep says how fast the memory is");
+                self.cautions.push(Diagnostic::caution(message).at(place));
+            }
+            return;
+        }
+        if let Some((_, other, place)) = found.iter().find(|other| other.0 != bandwidth) {
+            let message = format!("`{file}` and `{other}` differ in `local-mem-bw`");
+            let help = "write `memory.local.bandwidth: 1600 GB/s` for all of them";
+            self.complain(Diagnostic::error(message).at(*place).help(help));
+        } else if self.in_row {
+            let message = format!("`{file}` says how fast the memory is, in a row of a zip");
+            let help =
+                format!("write `memory.local.bandwidth: {}` outside of the rows", human(bandwidth, Unit::BANDWIDTH));
+            self.complain(Diagnostic::error(message).at(place).help(help));
+        } else {
+            self.memory_bandwidth = Some(bandwidth);
+            frame.settings.push((narrow(Id::LocalBandwidth as u64), bandwidth, place));
+        }
+    }
+
+    /// What a system file says, with the one algorithm that all its lists come to, unless it is written beside.
+    pub(super) fn system_file(&mut self, path: &str, file: SystemFile, over: &[&Node], place: Place) -> Said {
+        let SystemFile { said: Said { node, mut found }, algorithms, memory_bandwidth } = file;
+        let Some(mut node) = node else { return Said { node, found } };
+        if let Some(bandwidth) = memory_bandwidth {
+            self.memory_bandwidths.push((bandwidth, path.to_owned(), place));
+        }
+        if over.iter().all(|node| node.get("algorithm").is_none()) {
+            match self.algorithm(path, &algorithms) {
+                Ok(word) => {
+                    if let Value::Map(entries) = &mut node.value {
+                        let word = Node { value: Value::Text(word.to_owned()), place };
+                        entries.push(Entry { key: "algorithm".to_owned(), place, node: word });
+                    }
+                }
+                // Of a network that is wrong it is not known what fits it.
+                Err(_) if self.is_unread("cluster.network") || self.shapes.iter().flatten().any(Vec::is_empty) => {}
+                Err(diagnostic) => found.push(diagnostic),
+            }
+        }
+        Said { node: Some(node), found }
+    }
+
+    /// The one word that stands for the algorithms of all collectives that run, on all networks.
+    fn algorithm(&self, path: &str, lists: &[Vec<Part>; Collective::ALL.len()]) -> Result<&'static str, Diagnostic> {
+        const HELP: &str = "write `algorithm: by_block` beside it, or one of `ring`, `direct`, `halving_doubling`";
+        let list = |collective: Collective| lists[collective as usize].as_slice();
+        let wanted: Vec<Collective> = if self.collectives.is_empty() {
+            Collective::ALL.into_iter().filter(|&collective| !list(collective).is_empty()).collect()
+        } else {
+            self.collectives.clone()
+        };
+        let key = |collective: Collective| {
+            format!("{}-implementation", Collective::NAMES[collective as usize].replace('_', "-"))
+        };
+        let lacks =
+            |collective: Collective| Diagnostic::error(format!("`{path}` lacks `{}`", key(collective))).help(HELP);
+        if let Some(&collective) = wanted.iter().find(|&&collective| list(collective).is_empty()) {
+            return Err(lacks(collective));
+        }
+        let Some(&first) = wanted.first() else { return Err(lacks(Collective::AllReduce)) };
+        let words = Choice::words();
+        let fits = |word: &str| {
+            let choice = Choice::of_word(word);
+            wanted.iter().all(|&collective| {
+                let list = list(collective);
+                let is = |part: &Part, block: Topology| {
+                    choice.is_some_and(|choice| part.word == Some(choice.of(block, collective).name()))
+                };
+                let fits = |shape: &Vec<Vec<Topology>>| {
+                    let whole = list.iter().any(|part| part.whole);
+                    list.len() == shape.len()
+                        && (!whole || list.len() == 1)
+                        && list
+                            .iter()
+                            .zip(shape)
+                            .all(|(part, blocks)| !blocks.is_empty() && blocks.iter().all(|&block| is(part, block)))
+                };
+                !self.shapes.is_empty() && self.shapes.iter().all(fits)
+            })
+        };
+        words.into_iter().find(|word| fits(word)).ok_or_else(|| {
+            let written = list(first).iter().map(|part| part.written.as_str()).collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "no `algorithm` of a sweep is what `{path}` says on every network here: `{}: [{written}]`",
+                key(first)
+            );
+            Diagnostic::error(message).help(HELP)
+        })
+    }
+}
+
+/// An algorithm of a list, for one dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The word of a sweep, if there is one.
+    pub word: Option<&'static str>,
+    /// What is written.
+    pub written: String,
+    /// Whether it runs over all NPUs at once.
+    pub whole: bool,
+}

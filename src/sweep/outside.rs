@@ -1,0 +1,180 @@
+//! Files of other tools that a sweep names: who reads them hands in what they say, in the words of a sweep.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use super::collectives::Part;
+use super::walk::{Frame, Walker};
+use crate::input::diagnostic::{Diagnostic, Place, Severity};
+use crate::input::tree::{Entry, Node, Value};
+use crate::system::collective::Collective;
+
+/// The key that names a file of the reference simulator.
+pub const ASTRA_SIM: &str = "astra_sim";
+
+/// Where the files are.
+const RELATIVE: &str = "paths are relative to the sweep file";
+
+/// Reads the files that a sweep names. A sweep reads none itself.
+pub trait Loader: Debug + Send + Sync {
+    /// The paths that a pattern means, in their order: a path without `*` and `?` means itself, whether it is there or not.
+    fn paths(&self, pattern: &str) -> Vec<String>;
+
+    /// A network file of the reference simulator as the lines of a network.
+    fn network(&self, path: &str) -> Said;
+
+    /// A system file of the reference simulator as the keys of `collectives`, without their algorithm.
+    fn system(&self, path: &str) -> SystemFile;
+}
+
+/// What a system file says.
+#[derive(Debug, Clone, Default)]
+pub struct SystemFile {
+    /// Its keys.
+    pub said: Said,
+    /// The algorithms of each collective, one for each dimension.
+    pub algorithms: [Vec<Part>; Collective::ALL.len()],
+    /// Bytes a second of the memory that reductions use, if they cost anything.
+    pub memory_bandwidth: Option<f64>,
+}
+
+/// What a file says.
+#[derive(Debug, Clone, Default)]
+pub struct Said {
+    /// As a mapping that could stand in its place; none if something is wrong, which is remarked.
+    pub node: Option<Node>,
+    /// What is wrong in it, or worth knowing.
+    pub found: Vec<Diagnostic>,
+}
+
+/// A key that names files, and the names by which their mappings are known in the frozen sweep.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// What is written.
+    pub pattern: String,
+    /// The names.
+    pub names: Vec<String>,
+}
+
+/// The key of a mapping that says what the others go over: a preset, or a file where one may stand.
+pub(super) fn base<'a>(path: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
+    entries.iter().find(|entry| entry.key == "preset" || (entry.key == ASTRA_SIM && takes_files(path)))
+}
+
+/// Whether a file of the reference simulator may stand at a path.
+fn takes_files(path: &str) -> bool {
+    matches!(path, "cluster.network" | "collectives")
+}
+
+/// What a file is called in tables: its name without its ending.
+pub(super) fn stem(path: &str) -> String {
+    Path::new(path).file_stem().map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// What is said where a file's name should stand.
+fn no_path(place: Place) -> Diagnostic {
+    Diagnostic::error(format!("`{ASTRA_SIM}` takes the path of a file"))
+        .at(place)
+        .help(format!("write `{{{ASTRA_SIM}: nets/mine.yml}}`; `\"nets/*.yml\"` is an alternative for each file"))
+}
+
+impl Walker {
+    /// A section whose base is a file, or several: each an alternative.
+    pub(super) fn files(&mut self, path: &str, base: &Node, over: &[&Node], frame: &mut Frame, label: Option<&str>) {
+        let patterns = match &base.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(base),
+        };
+        let mut names = Vec::new();
+        let complaints = self.diagnostics.len();
+        for pattern in patterns {
+            names.extend(self.file(path, pattern, over));
+        }
+        if self.diagnostics.len() > complaints {
+            self.unread.push(path.to_owned());
+            return;
+        }
+        let mut items: Vec<Node> =
+            names.into_iter().map(|name| Node { value: Value::Text(name), place: base.place }).collect();
+        let one = if items.len() == 1 && !matches!(base.value, Value::List(_)) { items.pop() } else { None };
+        let named = one.unwrap_or(Node { value: Value::List(items), place: base.place });
+        self.section(path, &named, over, frame, label);
+    }
+
+    /// The files of one pattern as defined names; none if something is wrong, which is remarked.
+    fn file(&mut self, path: &str, pattern: &Node, over: &[&Node]) -> Vec<String> {
+        let (Value::Text(text), Some(loader)) = (&pattern.value, self.loader.clone()) else {
+            let is_text = matches!(pattern.value, Value::Text(_));
+            let unread = || Diagnostic::error("files cannot be read from here").at(pattern.place);
+            self.complain(if is_text { unread() } else { no_path(pattern.place) });
+            return Vec::new();
+        };
+        let paths = loader.paths(text);
+        if paths.is_empty() {
+            let message = format!("no file is called like `{text}`");
+            self.complain(Diagnostic::error(message).at(pattern.place).help(RELATIVE));
+        }
+        let mut names = Vec::new();
+        for file in &paths {
+            let said = if path == "collectives" {
+                self.system_file(file, loader.system(file), over, pattern.place)
+            } else {
+                loader.network(file)
+            };
+            for remark in said.found {
+                let remark = match (remark.place, &remark.help) {
+                    (Some(_), _) => remark,
+                    (None, Some(_)) => remark.at(pattern.place),
+                    (None, None) => remark.at(pattern.place).help(RELATIVE),
+                };
+                let list = if remark.severity == Severity::Error { &mut self.diagnostics } else { &mut self.cautions };
+                // A file that is named twice has each mistake once.
+                if !list.contains(&remark) {
+                    list.push(remark);
+                }
+            }
+            if let Some(node) = said.node {
+                names.push(self.name(file, moved(node, pattern.place)));
+            }
+        }
+        if names.len() == paths.len() && !self.files.iter().any(|known| known.pattern == *text) {
+            self.files.push(Named { pattern: text.clone(), names: names.clone() });
+        }
+        names
+    }
+
+    /// The name that stands for the mapping of a file: its own, or its path if something else is called so.
+    fn name(&mut self, file: &str, node: Node) -> String {
+        let place = node.place;
+        let is_taken =
+            |name: &String| self.define.iter().any(|entry| entry.key == *name && entry.node.value != node.value);
+        let name = [stem(file), file.to_owned()]
+            .into_iter()
+            .find(|name| !is_taken(name))
+            .unwrap_or_else(|| format!("{file}#"));
+        if self.define.iter().all(|entry| entry.key != name) {
+            self.define.push(Entry { key: name.clone(), place, node });
+        }
+        name
+    }
+}
+
+/// A mapping as if it stood at one place.
+fn moved(mut node: Node, place: Place) -> Node {
+    node.place = place;
+    match &mut node.value {
+        Value::List(items) => {
+            for item in items {
+                *item = moved(item.clone(), place);
+            }
+        }
+        Value::Map(entries) => {
+            for entry in entries {
+                entry.place = place;
+                entry.node = moved(entry.node.clone(), place);
+            }
+        }
+        _ => {}
+    }
+    node
+}
