@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use fields::inverse;
 pub use system::word as algorithm_word;
+pub use trace::files_there;
 pub use write::{Failure, options, write, write_trace};
 
 use crate::input::{Diagnostic, Remarks};
@@ -169,6 +170,16 @@ pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option
         keeps_last: parts.machine.rules.has(Quirk::RepeatedNumbers),
     };
     trace::read(pieces, remarks)
+}
+
+/// Reads the trace of so many ranks, none of whose collectives is a trace of its own; none if something is wrong, which is
+/// remarked.
+pub fn read_recorded(prefix: &Path, groups: Option<&Path>, ranks: u32, remarks: &mut Remarks) -> Option<Trace> {
+    let own = crate::system::machine::Own::default();
+    trace::read(
+        trace::Parts { workload: prefix, groups, own: &own, own_prefixes: &[], ranks, is_replayed: false },
+        remarks,
+    )
 }
 
 /// Reads everything, and checks that the trace can run on the machine.

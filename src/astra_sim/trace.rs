@@ -41,6 +41,12 @@ fn find_common(prefix: &Path) -> Option<PathBuf> {
     plain_or_packed(path.into())
 }
 
+/// The files of a trace, as many as there are, whatever the number of ranks.
+pub fn files_there(prefix: &Path) -> impl Iterator<Item = PathBuf> {
+    let common = find_common(prefix).filter(|_| find(prefix, 0).is_none());
+    (0..).map_while(move |rank| find(prefix, rank)).chain(common)
+}
+
 fn plain_or_packed(plain: PathBuf) -> Option<PathBuf> {
     let mut packed = plain.as_os_str().to_owned();
     packed.push(".gz");

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::astra_sim::{Options, algorithm_word, inverse, read_network, read_system};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::astra_sim::{Options, algorithm_word, files_there, inverse, read_network, read_recorded, read_system};
 use crate::input::tree::{Entry, Node, Value};
-use crate::input::{Diagnostic, Place, Remarks};
+use crate::input::{Diagnostic, Place, Remarks, Severity};
 use crate::sweep::collectives::Part;
+use crate::sweep::recording::Recording;
 use crate::sweep::{Loader, Said, SystemFile};
 use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace, Recipe};
 use crate::units::{Delay, real};
+use crate::workload::trace::Trace;
 
 /// Reads the files that one sweep names.
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ struct Read {
     texts: Remarks,
     networks: BTreeMap<String, Said>,
     systems: BTreeMap<String, SystemFile>,
+    contents: BTreeMap<Recording, u64>,
+    traces: Traces,
 }
 
 impl Files {
@@ -103,6 +109,76 @@ impl Loader for Files {
         file.said = read.said(file.said.node, remarks);
         read.systems.insert(path.to_owned(), file.clone());
         file
+    }
+
+    fn content(&self, recording: &Recording) -> u64 {
+        if let Some(&known) = self.lock().contents.get(recording) {
+            return known;
+        }
+        let found = content(&self.folder, recording);
+        self.lock().contents.insert(recording.clone(), found);
+        found
+    }
+
+    fn trace(&self, recording: &Recording, ranks: u32) -> Result<Arc<Trace>, Arc<[Diagnostic]>> {
+        let cell = self.lock().traces.get(&(recording.clone(), ranks));
+        // Others wait here for whom reads it first, and for nobody else.
+        cell.get_or_init(|| {
+            let mut remarks = Remarks::default();
+            let prefix = self.folder.join(&recording.prefix);
+            let groups = recording.groups.as_ref().map(|groups| self.folder.join(groups));
+            let trace = read_recorded(&prefix, groups.as_deref(), ranks, &mut remarks);
+            let found = self.lock().said(None, remarks).found;
+            trace
+                .map(Arc::new)
+                .ok_or_else(|| found.into_iter().filter(|found| found.severity == Severity::Error).collect())
+        })
+        .clone()
+    }
+}
+
+/// A hash of what stands in all files of a trace: of its ranks, as they follow each other, and of its groups.
+fn content(folder: &Path, recording: &Recording) -> u64 {
+    let mut hash = Xxh3::new();
+    let mut add = |path: &Path| {
+        let bytes = std::fs::read(path).ok();
+        hash.update(&bytes.as_ref().map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
+        hash.update(bytes.as_deref().unwrap_or_default());
+    };
+    if let Some(groups) = &recording.groups {
+        add(&folder.join(groups));
+    }
+    let prefix = folder.join(&recording.prefix);
+    files_there(&prefix).for_each(|path| add(&path));
+    hash.digest()
+}
+
+/// Traces that were read, the ones used last.
+#[derive(Debug, Default)]
+struct Traces {
+    /// By trace and number of ranks: when it was used last, and what it is.
+    known: BTreeMap<(Recording, u32), (u64, Cell)>,
+    clock: u64,
+}
+
+/// A trace that is read by whoever asks first.
+type Cell = Arc<OnceLock<Result<Arc<Trace>, Arc<[Diagnostic]>>>>;
+
+/// How many traces are kept.
+const KEPT: usize = 64;
+
+impl Traces {
+    fn get(&mut self, key: &(Recording, u32)) -> Cell {
+        self.clock += 1;
+        if let Some((used, cell)) = self.known.get_mut(key) {
+            *used = self.clock;
+            return cell.clone();
+        }
+        let oldest = self.known.iter().min_by_key(|known| known.1.0).map(|known| known.0.clone());
+        if let Some(oldest) = oldest.filter(|_| self.known.len() == KEPT) {
+            self.known.remove(&oldest);
+        }
+        self.known.entry(key.clone()).or_insert_with(|| (self.clock, Cell::default())).1.clone()
     }
 }
 
@@ -206,4 +282,36 @@ fn npu_bandwidth(dimension: &Dimension) -> f64 {
 /// Seconds that are so many nanoseconds, to the last bit where such seconds can be written.
 fn seconds(nanoseconds: f64) -> f64 {
     inverse(nanoseconds, nanoseconds / 1e9, |seconds| Delay::seconds(seconds).as_nanoseconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_traces_used_last_are_kept() {
+        let key = |k: usize| (Recording { prefix: k.to_string(), groups: None }, 8);
+        let mut traces = Traces::default();
+        let first = traces.get(&key(0));
+        for k in 1..KEPT {
+            traces.get(&key(k));
+            assert!(Arc::ptr_eq(&first, &traces.get(&key(0))));
+        }
+        traces.get(&key(KEPT));
+        assert_eq!(traces.known.len(), KEPT);
+        assert!(traces.known.contains_key(&key(0)) && !traces.known.contains_key(&key(1)));
+    }
+
+    #[test]
+    fn patterns_are_like_names() {
+        for (pattern, name, is_like) in [
+            ("*.yml", "a.yml", true),
+            ("*.yml", ".a.yml", false),
+            ("n?t*", "nets", true),
+            ("n?t", "nets", false),
+            ("a", "a", true),
+        ] {
+            assert_eq!(matches(pattern, name), is_like, "{pattern} {name}");
+        }
+    }
 }

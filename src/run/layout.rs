@@ -131,7 +131,8 @@ impl Layout {
             let dims = match part.scope() {
                 Scope::Training if sweep.is_collective => 0,
                 Scope::Collective if !sweep.is_collective => 0,
-                Scope::Training | Scope::Collective | Scope::Both => 1,
+                Scope::Recorded if sweep.templates.is_empty() => 0,
+                Scope::Training | Scope::Collective | Scope::Recorded | Scope::Both => 1,
                 Scope::Dimension(_) => sweep.dims,
             };
             for dim in 0..dims {

@@ -9,6 +9,7 @@ pub mod known;
 pub mod layout;
 pub mod preview;
 pub mod progress;
+pub mod recorded;
 pub mod refine;
 pub mod simulate;
 pub mod stretch;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::evaluate::Evaluator;
+use super::recorded;
 use crate::sweep::{Fidelity, Inputs, Removal, Remover, Sweep, point};
 use crate::units::real;
 use crate::workload::{Placement, Reason, check, place};
@@ -171,7 +172,10 @@ pub fn time_event_driven(sweep: &Sweep) -> Option<Timing> {
         let Some(inputs) = timed(sweep, start, (start + part).min(raw), is_refined) else { continue };
         let (job, system) = Evaluator::question(&inputs);
         let before = Instant::now();
-        let outcome = evaluator.evaluate(&job, &system, Fidelity::EventDriven);
+        let outcome = match sweep.recording(&inputs) {
+            Some(recording) => recorded::evaluate(sweep, &recording, &system),
+            None => evaluator.evaluate(&job, &system, Fidelity::EventDriven),
+        };
         let took = before.elapsed();
         // Only what is feasible is refined.
         if is_refined && outcome.is_err() {

@@ -133,7 +133,7 @@ fn candidates(sweep: &Sweep, results: &Folder, places: &[RowPlace]) -> Result<Ve
                 cursor.step();
                 row += 1;
             }
-            let id = point::id(&cursor.inputs, &mut canonical);
+            let id = sweep.id(&cursor.inputs, &mut canonical);
             found.push(Candidate { id, inputs: cursor.inputs.clone(), known: None });
         }
     }

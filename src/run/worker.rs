@@ -10,6 +10,7 @@ use super::evaluate::{Evaluation, Evaluator};
 use super::known::{Known, Loaded};
 use super::layout::{Layout, Origin, single_metrics};
 use super::progress::Progress;
+use super::recorded;
 use crate::results::metric::{MetricPart, Outcome};
 use crate::results::segment::EVENT_DRIVEN;
 use crate::results::store::StoreError;
@@ -106,7 +107,7 @@ impl<'a> Worker<'a> {
                 segment.start = number;
                 self.clear();
             }
-            let id = point::id(&cursor.inputs, &mut self.canonical);
+            let id = sweep.id(&cursor.inputs, &mut self.canonical);
             let seconds = match self.known_row(id, &cursor.inputs)? {
                 Some(row) => {
                     progress.add_known();
@@ -180,7 +181,10 @@ impl<'a> Worker<'a> {
         let (job, system) = Evaluator::question(inputs);
         let fidelity = point::fidelity(inputs);
         let evaluator = &mut self.evaluator;
-        let result = catch_unwind(AssertUnwindSafe(|| evaluator.evaluate(&job, &system, fidelity)));
+        let result = catch_unwind(AssertUnwindSafe(|| match self.sweep.recording(inputs) {
+            Some(recording) => recorded::evaluate(self.sweep, &recording, &system),
+            None => evaluator.evaluate(&job, &system, fidelity),
+        }));
         let (verdict, footprint, evaluation) = match &result {
             Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
             Ok(Err(infeasible)) => (refused(infeasible), infeasible.footprint.as_ref(), None),
@@ -200,7 +204,7 @@ impl<'a> Worker<'a> {
     pub fn refine(&mut self, inputs: &Inputs, progress: &Progress) -> Result<DataFrame, StoreError> {
         progress.open();
         self.clear();
-        let id = point::id(inputs, &mut self.canonical);
+        let id = self.sweep.id(inputs, &mut self.canonical);
         let mut inputs = inputs.clone();
         point::refine(&mut inputs);
         let seconds = self.row(id, &inputs, progress);

@@ -68,7 +68,13 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         let of_training = key.path.starts_with("plan.") || matches!(key.path, "seq_len" | "global_batch");
         let of_collective = key.path.starts_with("workload.");
         let applies = if contents.is_collective { !of_training } else { !of_collective };
-        if (key.column.is_some() && applies) || contents.swept.contains(&slot) {
+        // What a trace does not use, and a trace where there is none.
+        let is_recorded = contents.set.contains(&(Id::Chakra as usize));
+        let idle = match key.kind {
+            key::Kind::Path => !contents.set.contains(&slot),
+            _ => is_recorded && !contents.set.contains(&slot) && of_collective,
+        };
+        if (key.column.is_some() && applies && !idle) || contents.swept.contains(&slot) {
             columns.push(of_key(with_suffix(&key.column_name(), key.unit()), slot, key));
         }
     }
@@ -132,6 +138,7 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
         key::Kind::Choice(_) if is_zero => (Dtype::Count, From::Number(slot)),
         key::Kind::Choice(words) => (Dtype::Text, From::Word(slot, words)),
         key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
+        key::Kind::Path => (Dtype::Text, From::Name(slot)),
         key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
         key::Kind::Count { .. } | key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => {
             (Dtype::Count, From::Number(slot))

@@ -58,6 +58,7 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Tier => "`none` or the name of a tier".to_owned(),
+        Kind::Path => format!("a path, `{}`", key.example()),
     };
     let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name(), default_text(key), key.doc);
 }
@@ -185,7 +186,7 @@ fn value(key: &Key) -> Value {
             json!({"enum": words})
         }
         Kind::Flag => json!({"type": "boolean"}),
-        Kind::Tier => json!({"type": "string"}),
+        Kind::Tier | Kind::Path => json!({"type": "string"}),
     };
     let range = json!({"type": "object", "required": ["from", "to"]});
     let shape = json!({"anyOf": [one, {"type": "array", "minItems": 1}, range, {"const": "all"}, {"const": "rest"}]});

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::axis::Axis;
-use super::key::NAMES_FROM;
+use super::key::{Kind, NAMES_FROM, key_of};
 use super::rule::Rule;
 use super::{InputColumn, Space};
 
@@ -15,7 +15,8 @@ pub fn of(space: &Space, require: &[Rule], columns: &[InputColumn], names: &[Str
     let mut text = String::new();
     let name_of = |slot: usize, value: f64| {
         let place = crate::units::index(crate::units::whole(value));
-        if slot >= NAMES_FROM && !value.is_nan() { names.get(place).cloned() } else { None }
+        let is_name = slot >= NAMES_FROM || key_of(slot).is_some_and(|key| key.kind == Kind::Path);
+        if is_name && !value.is_nan() { names.get(place).cloned() } else { None }
     };
     // A list of one value is that value.
     let (fixed, axes): (Vec<&Axis>, Vec<&Axis>) = space.axes.iter().partition(|axis| is_fixed(axis));

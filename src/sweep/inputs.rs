@@ -91,7 +91,7 @@ impl Removal {
     pub const fn keys(self) -> &'static [Id] {
         match self {
             Self::NetworkSize => &[Id::Npus],
-            Self::WorldSize => &[Id::Npus, Id::Tp, Id::Pp, Id::Dp, Id::Collective],
+            Self::WorldSize => &[Id::Npus, Id::Tp, Id::Pp, Id::Dp, Id::Collective, Id::Chakra],
             Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
@@ -127,9 +127,11 @@ pub struct Inputs {
 }
 
 /// The bits of the tiers' keys stand behind those of the others.
-const TIER_BITS_FROM: usize = 64;
-const _: () =
-    assert!(key::KEYS.len() <= TIER_BITS_FROM && MAX_TIERS * key::TIER_KEYS.len() <= 64, "a bit for each key");
+const TIER_BITS_FROM: usize = 80;
+const _: () = assert!(
+    key::KEYS.len() <= TIER_BITS_FROM && TIER_BITS_FROM + MAX_TIERS * key::TIER_KEYS.len() <= 128,
+    "a bit for each key"
+);
 
 /// The bit of a key, also of a tier; the keys of dimensions have none.
 const fn bit(slot: usize) -> u128 {
@@ -208,6 +210,12 @@ impl Inputs {
         !self.key(Id::Collective).is_nan()
     }
 
+    /// Whether a recorded trace runs in place of training.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        !self.key(Id::Chakra).is_nan()
+    }
+
     /// The removals that apply, a bit each, in the order of [`Removal::ALL`].
     #[must_use]
     pub const fn removed(&self) -> u16 {
@@ -228,7 +236,9 @@ impl Inputs {
         self.network();
         self.likes();
         self.tiers();
-        if !self.is_collective() {
+        if self.is_recorded() {
+            self.world();
+        } else if !self.is_collective() {
             self.world();
             self.knobs();
         }

@@ -36,6 +36,8 @@ pub enum Kind {
     Flag,
     /// The name of a tier of `memory`, or `none`.
     Tier,
+    /// A path, in which names in braces are values of the point.
+    Path,
 }
 
 /// What is in force when a key is not written.
@@ -74,7 +76,7 @@ impl Key {
     pub const fn unit(&self) -> Unit {
         match self.kind {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit,
-            Kind::Share | Kind::Choice(_) | Kind::Flag | Kind::Tier => Unit::NONE,
+            Kind::Share | Kind::Choice(_) | Kind::Flag | Kind::Tier | Kind::Path => Unit::NONE,
         }
     }
 
@@ -99,6 +101,7 @@ impl Key {
             Kind::Choice(words) => words[0].to_owned(),
             Kind::Flag => "true".to_owned(),
             Kind::Tier => "none".to_owned(),
+            Kind::Path => "\"traces/tp{tp}/w\"".to_owned(),
         }
     }
 }
@@ -145,6 +148,9 @@ keys! {
         "run one collective over all NPUs, in place of `model` and `plan`";
     Size = "workload.size", quantity(Unit::BYTE), Default::Absent, Some("size"),
         "its size on each rank: what a rank starts with (of an all_gather: its shard)";
+    Chakra = "workload.chakra", Kind::Path, Default::Absent, Some("chakra"),
+        "a recorded execution trace in place of `model`: the path of its files without `.RANK.et`; needs `fidelity: event_driven` [ASTRA2]";
+    CommGroups = "workload.comm_groups", Kind::Path, Default::Absent, Some("comm_groups"), "the file of its communicator groups";
     Layers = "model.layers", count(1), Default::Required, None, "layers";
     Hidden = "model.hidden", count(1), Default::Required, None, "width of a token's vector";
     Heads = "model.heads", count(1), Default::Required, None, "query heads of attention";
@@ -365,8 +371,7 @@ pub const LATER: &[(&str, &str)] = &[
     ("in_network", "collectives inside the network"),
     ("efficiency_like", "efficiencies borrowed from another NPU"),
     ("hf", "models from a `config.json`"),
-    ("chakra", "recorded execution traces"),
-    ("comm_groups", "recorded execution traces"),
+    ("chakra", "collectives given as traces"),
 ];
 
 /// Values that the language will have and this version does not understand, by key.

@@ -27,12 +27,14 @@ pub fn scalar(key: &Key, node: &Node, tiers: &[String]) -> Result<Written, Diagn
         Kind::Choice(words) => choice(key, node, words)?,
         Kind::Flag => flag(key, node)?,
         Kind::Tier => tier(key, node, tiers)?,
+        // Paths are names: see `Walker::leaf`.
+        Kind::Path => return Err(expected(key, node)),
     };
     Ok((value, text))
 }
 
 /// The complaint about a value that is not what its key takes.
-fn expected(key: &Key, node: &Node) -> Diagnostic {
+pub(super) fn expected(key: &Key, node: &Node) -> Diagnostic {
     let what = match key.kind {
         Kind::Quantity { unit, .. } => unit.describe(),
         Kind::Count { unit, .. } if unit != Unit::NONE => unit.describe(),
@@ -41,6 +43,7 @@ fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Choice(_) => "a word".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
+        Kind::Path => "a path".to_owned(),
     };
     let found = node.scalar().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
     Diagnostic::error(format!("`{}` takes {what}, not {found}", key.name())).at(node.place).help(format!(

@@ -20,6 +20,7 @@ mod network;
 pub mod outside;
 pub mod point;
 pub mod preset;
+pub mod recording;
 pub mod refine;
 mod required;
 pub mod resolve;
@@ -40,6 +41,9 @@ pub use resolve::resolve;
 pub use rule::Rule;
 pub use scope::{Direction, MetricWord, Vocabulary};
 pub use space::{Cursor, Remover, Space};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::input::Diagnostic;
 
@@ -66,6 +70,10 @@ pub struct Sweep {
     pub is_collective: bool,
     /// The most dimensions of any network of the sweep.
     pub dims: usize,
+    /// The paths of recorded traces, by the numbers of their names.
+    pub templates: BTreeMap<usize, recording::Template>,
+    /// What reads recorded traces.
+    pub loader: Option<Arc<dyn Loader>>,
     /// Hash of all that makes a point what it is.
     pub identity: u64,
     /// The file with every preset it uses, to be run again anywhere.

@@ -2,12 +2,15 @@
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::collectives::Part;
+use super::recording::Recording;
 use super::walk::{Frame, Walker};
 use crate::input::diagnostic::{Diagnostic, Place, Severity};
 use crate::input::tree::{Entry, Node, Value};
 use crate::system::collective::Collective;
+use crate::workload::trace::Trace;
 
 /// The key that names a file of the reference simulator.
 pub const ASTRA_SIM: &str = "astra_sim";
@@ -25,6 +28,15 @@ pub trait Loader: Debug + Send + Sync {
 
     /// A system file of the reference simulator as the keys of `collectives`, without their algorithm.
     fn system(&self, path: &str) -> SystemFile;
+
+    /// A hash of all that the files of a trace hold.
+    fn content(&self, recording: &Recording) -> u64;
+
+    /// The trace of so many ranks; what is wrong with it if there is none. It is read once for many points.
+    ///
+    /// # Errors
+    /// Everything that is wrong in its files.
+    fn trace(&self, recording: &Recording, ranks: u32) -> Result<Arc<Trace>, Arc<[Diagnostic]>>;
 }
 
 /// What a system file says.

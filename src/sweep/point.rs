@@ -39,6 +39,9 @@ fn or_zero(value: f64) -> f64 {
 /// What a point runs.
 #[must_use]
 pub fn job(inputs: &Inputs) -> Job {
+    if inputs.is_recorded() {
+        return Job::Recorded;
+    }
     if inputs.is_collective() {
         let collective = part(&Collective::ALL, inputs.key(Id::Collective));
         let given = Bytes::from_real(inputs.key(Id::Size));
@@ -175,7 +178,7 @@ pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
     for (from, tags) in parts {
         for (k, (tag, default)) in tags.iter().enumerate() {
             let value = inputs.get(from + k);
-            if !value.is_nan() && value.to_bits() != default.to_bits() {
+            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() {
                 canonical.extend_from_slice(&tag.to_le_bytes());
                 canonical.extend_from_slice(&value.to_bits().to_le_bytes());
             }
@@ -198,8 +201,11 @@ fn tags() -> &'static Tags {
             super::key::Default::Is(value) => value,
             _ => f64::NAN,
         };
-        let of =
-            |prefix: &str, key: &super::key::Key| (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key));
+        // Paths do not enter: what stands there does.
+        let of = |prefix: &str, key: &super::key::Key| match key.kind {
+            super::key::Kind::Path => (0, f64::NAN),
+            _ => (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key)),
+        };
         let dims = (0..MAX_DIMS).flat_map(|k| DIM_KEYS.iter().map(move |key| of(&format!("dim{k}."), key)));
         let tiers = (0..MAX_TIERS).flat_map(|k| TIER_KEYS.iter().map(move |key| of(&format!("tier{k}."), key)));
         Tags { keys: KEYS.iter().map(|key| of("", key)).collect(), dims: dims.collect(), tiers: tiers.collect() }

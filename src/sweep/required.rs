@@ -7,6 +7,7 @@ use super::resolve::Resolver;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place};
 use crate::system::MAX_DIMS;
+use crate::units::narrow;
 
 impl Resolver<'_> {
     /// Keys that must be written.
@@ -35,9 +36,10 @@ impl Resolver<'_> {
                 key.example()
             )));
         }
+        let is_recorded = self.walker.written.contains(&narrow(Id::Chakra as u64));
         for (id, example) in [(Id::Collective, "all_reduce"), (Id::Size, "1 GB")] {
             let key = &KEYS[id as usize];
-            if is_collective && self.is_missing(id as usize, key.path, frame) {
+            if is_collective && !is_recorded && self.is_missing(id as usize, key.path, frame) {
                 let help = format!("write `{}: {example}`", key.name());
                 self.complain(Diagnostic::error(format!("`{}` is missing", key.path)).at(of("workload")).help(help));
             }
@@ -163,7 +165,9 @@ impl Resolver<'_> {
         if !is_collective {
             return;
         }
-        for (name, place, _) in lines {
+        // The degrees of a recorded trace stand in its path.
+        let is_recorded = self.walker.written.contains(&narrow(Id::Chakra as u64));
+        for (name, place, _) in lines.iter().filter(|line| !is_recorded || line.0 != "plan") {
             if matches!(name.as_str(), "model" | "plan" | "seq_len" | "global_batch") {
                 self.complain(
                     Diagnostic::error(format!("`{name}` stands beside `workload`, which replaces it"))

@@ -6,6 +6,7 @@ use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
+use super::recording::templates;
 use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
 use super::walk::{Frame, Line, Walker, merge};
@@ -190,6 +191,7 @@ impl Resolver<'_> {
         self.tokens_as_sequences(&mut frame);
         self.circles(&defined);
         let is_collective = lines.iter().any(|line| line.0 == "workload");
+        let is_recorded = self.walker.written.contains(&narrow(Id::Chakra as u64));
         let mut base = defaults();
         for &(slot, value, _) in &frame.settings {
             base[slot as usize] = value;
@@ -218,6 +220,14 @@ impl Resolver<'_> {
         self.no_column_twice(&derived, &labels, &dims);
         let decide = self.decide(lines, &frame, &columns, &derived_columns, &labels, &dims, &derived, is_collective);
         self.beyond_the_closed_form(lines, &frame);
+        let (templates, wrong) = {
+            let (labels, dims) = (labels.as_slice(), dims.as_slice());
+            templates(&frame, &self.names(dims, labels, &[], no_metrics))
+        };
+        self.walker.diagnostics.extend(wrong);
+        if is_recorded {
+            self.recorded_alone(lines, &frame);
+        }
         self.folder_name(lines);
         let mut found = std::mem::take(&mut self.walker.diagnostics);
         if !found.is_empty() {
@@ -228,7 +238,10 @@ impl Resolver<'_> {
         let space = Space::new(frame.axes, base, filters, derived);
         let cautions = self.cautions(&space, &require, &defined);
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
-        Ok(Sweep {
+        let place = lines.iter().find(|line| line.0 == "workload").map_or_else(Place::default, |line| line.1);
+        let sweep = Sweep {
+            templates,
+            loader: self.vocabulary.loader.clone(),
             name: lines.iter().find(|line| line.0 == "name").and_then(|line| line.2[0].scalar()),
             identity,
             frozen: freeze::freeze(entries, overrides, &self.walker),
@@ -243,7 +256,8 @@ impl Resolver<'_> {
             names: self.walker.names,
             tiers: self.walker.tiers,
             space,
-        })
+        };
+        sweep.with_recordings(place)
     }
 
     /// The sections of keys. The memory comes first: plans name its tiers.

@@ -118,7 +118,7 @@ impl Space {
             let written = self.base[slot].is_finite() || self.axes.iter().any(|axis| always_sets(axis, slot));
             if written { Vec::new() } else { shape_slots().collect() }
         } else if is(Id::Dp) {
-            ids(&[Id::Npus, Id::Tp, Id::Pp, Id::Collective])
+            ids(&[Id::Npus, Id::Tp, Id::Pp, Id::Collective, Id::Chakra])
         } else if is(Id::Vpp) {
             ids(&[Id::Pp])
         } else if is(Id::Ep) {

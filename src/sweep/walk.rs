@@ -373,6 +373,10 @@ impl Walker {
     /// One value, a list of values, a range, `all`.
     pub fn leaf(&mut self, name: &str, slot: Slot, key: &'static Key, node: &Node, frame: &mut Frame) {
         self.written.push(slot);
+        if key.kind == key::Kind::Path {
+            self.paths(name, slot, key, node, frame);
+            return;
+        }
         match &node.value {
             Value::List(items) if items.is_empty() => self.complain(empty(name, node.place)),
             Value::List(items) if items.len() > MAX_LIST => {
@@ -574,7 +578,7 @@ fn empty(name: &str, place: Place) -> Diagnostic {
         .help("a list is an axis and has at least one value")
 }
 
-fn twice(name: &str, value: &str, place: Place) -> Diagnostic {
+pub(super) fn twice(name: &str, value: &str, place: Place) -> Diagnostic {
     Diagnostic::error(format!("`{value}` stands twice in `{name}`"))
         .at(place)
         .help("every value of an axis is another one")

@@ -32,6 +32,7 @@ pub fn build(job: &Job, program: &mut Program) {
             program.close_block(Phase::Step, 1, None);
             program.close_class(0, 1);
         }
+        Job::Recorded => {}
         Job::Training(training) => training_step(training, program),
     }
 }

@@ -14,7 +14,7 @@ use crate::system::System;
 pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
     let training = match job {
         Job::Training(training) => training,
-        Job::Collective { .. } => return Ok(Footprint::default()),
+        Job::Recorded | Job::Collective { .. } => return Ok(Footprint::default()),
     };
     if system.npu.peak.get() <= 0.0 {
         return Err(Infeasible::new(Reason::NoRate, 0.0, 0.0));

@@ -43,11 +43,15 @@ pub enum Reason {
     TimeRange,
     /// The simulation takes more events than one point may.
     Limit,
+    /// The recorded trace is not there, or cannot run on the machine.
+    Trace,
+    /// Operations of the recorded trace wait for ever.
+    Deadlock,
 }
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::NoRate,
         Self::WidthPerHead,
         Self::HeadsPerKvHead,
@@ -67,6 +71,8 @@ impl Reason {
         Self::Placement,
         Self::TimeRange,
         Self::Limit,
+        Self::Trace,
+        Self::Deadlock,
     ];
 
     /// The text of the column `reason`.
@@ -92,6 +98,8 @@ impl Reason {
             Self::NoRate => "no rate for precision",
             Self::TimeRange => "time range",
             Self::Limit => "events",
+            Self::Trace => "trace",
+            Self::Deadlock => "deadlock",
         }
     }
 
@@ -117,6 +125,11 @@ impl Reason {
             Self::TierMemory => "what is offloaded does not fit into an NPU's share of its tier",
             Self::NoRate => "the NPU has no rate for the format of the job",
             Self::TimeRange => "the result is longer than time can be counted, 213 days",
+            Self::Trace => {
+                "the recorded trace is missing or broken for some rank, or the machine has not what it asks for: \
+                 `starsweep simulate` says what"
+            }
+            Self::Deadlock => "operations of the recorded trace wait for ever: `starsweep simulate` says which",
             Self::Limit => {
                 "an event-driven simulation of the point takes more events than one point may: its status is `limit`"
             }
@@ -145,6 +158,7 @@ impl Reason {
             Self::NoRate => &["precision", "npu"],
             Self::TimeRange => &["bandwidth", "global_batch"],
             Self::Limit => &["chunks", "micro_batch_size", "fidelity"],
+            Self::Trace | Self::Deadlock => &["chakra", "comm_groups", "network sizes"],
         }
     }
 }

@@ -35,6 +35,8 @@ use crate::units::Bytes;
 pub enum Job {
     /// One step of training a transformer.
     Training(Training),
+    /// What was recorded: a trace of every rank, which is not made of the point's inputs.
+    Recorded,
     /// One collective over all NPUs.
     Collective {
         /// Which one.

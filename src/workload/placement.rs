@@ -65,7 +65,7 @@ struct Factor {
 pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<(), Infeasible> {
     let mut put = |group: Group, factors: &[Factor]| locate(factors, network, &mut placement.spans[group as usize]);
     match job {
-        Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
+        Job::Recorded | Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
         Job::Training(Training { plan, model, .. }) => {
             let [tensor, data, pipeline] = plan.order.strides(plan);
             put(Group::Tensor, &[Factor { stride: tensor, size: plan.tp }])?;

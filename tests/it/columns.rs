@@ -29,6 +29,13 @@ network: {inner: {block: ring, size: 8, bandwidth: 450 GB/s}}
 collectives: {local_reduction: false}
 ";
 
+/// A recorded trace.
+const RECORDED: &str = "
+workload: {chakra: w}
+network: {inner: {block: ring, size: 8, bandwidth: 450 GB/s}}
+collectives: {local_reduction: false}
+";
+
 /// Two values of a key, the first with an example's unit; none if its kind has only one.
 fn two_values(key: &Key) -> Option<String> {
     let pair = match key.kind {
@@ -40,6 +47,7 @@ fn two_values(key: &Key) -> Option<String> {
         Kind::Choice(words) => format!("[{}, {}]", words[0], words.get(1)?),
         Kind::Flag => "[false, true]".to_owned(),
         Kind::Tier => "[none, pool]".to_owned(),
+        Kind::Path => "[a/w, b/w]".to_owned(),
     };
     Some(pair)
 }
@@ -63,9 +71,14 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
     let mut looked_at = 0;
     for (path, key) in own.chain(dims).chain(each).chain(tiers) {
         let Some(values) = two_values(key) else { continue };
-        let file = if path.starts_with("workload") { COLLECTIVE } else { TRAINING };
+        let is_recorded = key.kind == Kind::Path;
+        let file = match path.starts_with("workload") {
+            true if is_recorded => RECORDED,
+            true => COLLECTIVE,
+            false => TRAINING,
+        };
         // What only the event-driven engine knows.
-        let beyond = QUEUE_KEYS.into_iter().chain([Id::Rules]).any(|id| KEYS[id as usize].path == path);
+        let beyond = is_recorded || QUEUE_KEYS.into_iter().chain([Id::Rules]).any(|id| KEYS[id as usize].path == path);
         let evaluator = beyond.then(|| "fidelity=event_driven".to_owned());
         let over: Vec<String> = evaluator.into_iter().chain([format!("{path}={values}")]).collect();
         let sweep = resolve(file, &over, &vocabulary()).unwrap_or_else(|errors| panic!("{path}={values}: {errors:#?}"));

@@ -175,7 +175,7 @@ fn doubling_dp_at_a_fixed_batch_halves_the_microbatches() {
         );
         match evaluate(&points(&sweep(&yaml))[0]).0 {
             Job::Training(training) => training.num_microbatches(),
-            Job::Collective { .. } => 0,
+            Job::Recorded | Job::Collective { .. } => 0,
         }
     };
     assert_eq!(microbatches(64), 2 * microbatches(128));

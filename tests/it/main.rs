@@ -17,6 +17,7 @@ mod links;
 mod named_files;
 mod papers;
 mod quirks;
+mod recorded;
 mod resume;
 mod simulate;
 mod smoke;

@@ -25,7 +25,7 @@ impl Metric for FinishTime {
     }
 
     fn meaning(&self) -> &'static str {
-        "the collective, from its start to its end on every rank [ASTRA2]"
+        "the collective or the recorded trace, from its start to its end on every rank [ASTRA2]"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

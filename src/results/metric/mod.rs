@@ -30,7 +30,7 @@ impl Outcome<'_> {
     pub const fn training(&self) -> Option<&Training> {
         match self.job {
             Job::Training(training) => Some(training),
-            Job::Collective { .. } => None,
+            Job::Recorded | Job::Collective { .. } => None,
         }
     }
 
@@ -54,8 +54,10 @@ impl Outcome<'_> {
 pub enum Scope {
     /// Of training steps.
     Training,
-    /// Of single collectives.
+    /// Of single collectives, and of recorded traces.
     Collective,
+    /// Of recorded traces.
+    Recorded,
     /// Of both.
     Both,
     /// Of each dimension of both, as `dimK_<name>`.
@@ -85,6 +87,7 @@ registry! {
     pub enum MetricPart: Metric {
         iteration_time::IterationTime,
         finish_time::FinishTime,
+        astra_exposed::AstraExposed,
         throughput::Throughput,
         npu_throughput::NpuThroughput,
         mfu::Mfu,

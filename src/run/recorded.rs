@@ -1,0 +1,59 @@
+//! A point that runs a recorded trace: what it took on the point's machine, event by event [ASTRA2].
+
+use super::evaluate::Evaluation;
+use crate::astra_sim::fit;
+use crate::engine::Report;
+use crate::engine::event_driven::{Ask, Refused, simulate_by};
+use crate::input::Remarks;
+use crate::sweep::Sweep;
+use crate::sweep::recording::Recording;
+use crate::system::System;
+use crate::system::machine::{Machine, Pace};
+use crate::units::{Bytes, Time, narrow, real};
+use crate::workload::program::Account;
+use crate::workload::{Footprint, Infeasible, Reason};
+
+/// Events of a point at most.
+const LIMIT: u64 = 100_000_000;
+
+/// Simulates a trace on a machine. Computations take as long as they were recorded, or what the NPU's roofline says if the
+/// point has an NPU with a rate.
+///
+/// # Errors
+/// [`Reason::Trace`] if there is no such trace or the machine has not what it needs, [`Reason::Deadlock`] if it does not end,
+/// [`Reason::TimeRange`] if its time does not fit, [`Reason::Limit`] if there are too many events.
+pub fn evaluate(sweep: &Sweep, recording: &Recording, system: &System) -> Result<Evaluation, Infeasible> {
+    let refused = |reason| Infeasible::new(reason, f64::NAN, f64::NAN);
+    let loader = sweep.loader.as_ref().ok_or_else(|| refused(Reason::Trace))?;
+    let trace = loader.trace(recording, narrow(system.network.npus())).map_err(|_| refused(Reason::Trace))?;
+    let mut machine = Machine::of(system, None);
+    if system.npu.peak.get() <= 0.0 {
+        machine.pace = Pace::Recorded;
+    }
+    let mut remarks = Remarks::default();
+    fit(&machine, &trace, &mut remarks);
+    if remarks.errors() > 0 {
+        return Err(refused(Reason::Trace));
+    }
+    let ask = Ask { limit: Some(LIMIT), ..Ask::default() };
+    let outcome = simulate_by(&machine, &trace, ask).map_err(|why| match why {
+        Refused::Limit(limit) => Infeasible::new(Reason::Limit, f64::INFINITY, real(limit)),
+        _ => refused(Reason::Trace),
+    })?;
+    if !outcome.stuck.is_empty() {
+        return Err(refused(Reason::Deadlock));
+    }
+    let last = outcome.ranks.iter().max_by_key(|rank| rank.finish).ok_or_else(|| refused(Reason::Trace))?;
+    let total = last.finish.ok_or_else(|| refused(Reason::Deadlock))?;
+    if total == Time::MAX {
+        return Err(refused(Reason::TimeRange));
+    }
+    let exposed = total.saturating_sub(last.computed);
+    let mut report = Report { total, data_busy: exposed, ..Report::default() };
+    report.exposed[Account::Data as usize] = exposed;
+    for (k, (&sent, dim)) in last.sent.iter().zip(&system.network.dims).enumerate() {
+        report.sent[k] = sent;
+        report.wire[k] = (Bytes::new(sent) / dim.bandwidth).round();
+    }
+    Ok(Evaluation { footprint: Footprint::default(), report })
+}
