@@ -176,10 +176,16 @@ pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option
 /// remarked.
 pub fn read_recorded(prefix: &Path, groups: Option<&Path>, ranks: u32, remarks: &mut Remarks) -> Option<Trace> {
     let own = crate::system::machine::Own::default();
-    trace::read(
-        trace::Parts { workload: prefix, groups, own: &own, own_prefixes: &[], ranks, is_replayed: false },
-        remarks,
-    )
+    let pieces = trace::Parts {
+        workload: prefix,
+        groups,
+        own: &own,
+        own_prefixes: &[],
+        ranks,
+        is_replayed: false,
+        keeps_last: false,
+    };
+    trace::read(pieces, remarks)
 }
 
 /// Reads everything, and checks that the trace can run on the machine.

@@ -3,18 +3,15 @@
 use super::evaluate::Evaluation;
 use crate::astra_sim::fit;
 use crate::engine::Report;
-use crate::engine::event_driven::{Ask, Refused, simulate_by};
+use crate::engine::event_driven::{Ask, LIMIT, Refused, simulate_by};
 use crate::input::Remarks;
 use crate::sweep::Sweep;
 use crate::sweep::recording::Recording;
 use crate::system::System;
-use crate::system::machine::{Machine, Pace};
+use crate::system::machine::Machine;
 use crate::units::{Bytes, Time, narrow, real};
 use crate::workload::program::Account;
 use crate::workload::{Footprint, Infeasible, Reason};
-
-/// Events of a point at most.
-const LIMIT: u64 = 100_000_000;
 
 /// Simulates a trace on a machine. Computations take as long as they were recorded, or what the NPU's roofline says if the
 /// point has an NPU with a rate.
@@ -26,10 +23,7 @@ pub fn evaluate(sweep: &Sweep, recording: &Recording, system: &System) -> Result
     let refused = |reason| Infeasible::new(reason, f64::NAN, f64::NAN);
     let loader = sweep.loader.as_ref().ok_or_else(|| refused(Reason::Trace))?;
     let trace = loader.trace(recording, narrow(system.network.npus())).map_err(|_| refused(Reason::Trace))?;
-    let mut machine = Machine::of(system, None);
-    if system.npu.peak.get() <= 0.0 {
-        machine.pace = Pace::Recorded;
-    }
+    let machine = Machine::of(system, None);
     let mut remarks = Remarks::default();
     fit(&machine, &trace, &mut remarks);
     if remarks.errors() > 0 {

@@ -22,7 +22,7 @@ use crate::workload::trace::{self, Node, Trace};
 use crate::workload::unfold::{Stage, Unfolded, unfold};
 
 /// Events of a point at most: some seconds of simulation.
-const LIMIT: u64 = 20_000_000;
+pub const LIMIT: u64 = 20_000_000;
 
 /// How long a program takes on a machine, simulated.
 ///

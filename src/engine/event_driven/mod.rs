@@ -23,7 +23,7 @@ mod wire;
 use broadcast::Broadcast;
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
-pub use evaluate::evaluate;
+pub use evaluate::{LIMIT, evaluate};
 use fabric::Fabric;
 use order::Themis;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
