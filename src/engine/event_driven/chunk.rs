@@ -26,9 +26,9 @@ const GROUP_TAGS: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Npu {
     /// Chunks in each queue, those under way first.
-    queued: Vec<Vec<u32>>,
+    pub queued: Vec<Vec<u32>>,
     /// How many of each queue are under way.
-    running: Vec<u32>,
+    pub running: Vec<u32>,
     /// Which queue comes next, by dimension: for whole collectives, for the way in of an all-reduce, for its way back.
     pub turns: Vec<[u32; 3]>,
     /// Its memory bus, if messages share one.
@@ -285,6 +285,7 @@ impl Simulation<'_> {
             self.give_way(npu, next as usize, k);
             let place = self.place(npu, next as usize, k);
             self.npus[npu].queued[next as usize].insert(place, k);
+            self.join_gang(k);
         }
         if let Some(left) = left {
             self.npus[npu].running[left as usize] -= 1;
@@ -355,16 +356,17 @@ impl Simulation<'_> {
     fn kick(&mut self, npu: usize, queue: usize) {
         let most = if self.fabric.is_some() { 1 } else { self.machine.active_chunks.div_ceil(self.machine.queues) };
         loop {
-            let state = &mut self.npus[npu];
+            let state = &self.npus[npu];
             let running = state.running[queue];
             let Some(&chunk) = state.queued[queue].get(running as usize).filter(|_| running < most) else { return };
-            state.running[queue] += 1;
-            self.begin(chunk);
+            if !self.begin_gang(npu, queue, chunk) {
+                return;
+            }
         }
     }
 
     /// A chunk begins its phase.
-    fn begin(&mut self, k: u32) {
+    pub(super) fn begin(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
         let phase = chunk.phases[chunk.at];
         if let Some(steps) = phase.steps {

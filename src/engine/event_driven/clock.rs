@@ -93,6 +93,13 @@ pub enum Event {
         /// The chunk that has sent the one and receives the other.
         chunk: u32,
     },
+    /// Whether a chunk of a queue can begin is looked at again.
+    Look {
+        /// The NPU.
+        npu: u32,
+        /// The queue.
+        queue: u32,
+    },
     /// What an NPU does by itself.
     Block {
         /// The NPU.

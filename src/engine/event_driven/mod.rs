@@ -9,6 +9,7 @@ mod chunk;
 mod clock;
 mod evaluate;
 mod fabric;
+mod gang;
 mod order;
 pub mod outcome;
 mod phase;
@@ -21,6 +22,8 @@ mod tree;
 mod wire;
 
 use broadcast::Broadcast;
+use std::collections::BTreeMap;
+
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
 pub use evaluate::{LIMIT, evaluate};
@@ -63,6 +66,8 @@ struct Simulation<'a> {
     wire: Wire,
     npus: Vec<Npu>,
     chunks: Chunks,
+    /// Chunks that wait for the others of their phase.
+    gangs: BTreeMap<gang::Key, Vec<u32>>,
     /// Parts in broadcasts that are sent, those that are over too.
     broadcasts: Vec<Broadcast>,
     themis: Themis,
@@ -170,6 +175,7 @@ impl<'a> Simulation<'a> {
             wire: Wire::new(machine, simulated),
             npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
             chunks: Chunks::default(),
+            gangs: BTreeMap::new(),
             broadcasts: Vec::new(),
             themis: Themis::new(simulated),
             servers: Vec::new(),
@@ -287,6 +293,7 @@ impl Simulation<'_> {
                     self.then(then);
                 }
             }
+            Event::Look { npu, queue } => self.look(npu as usize, queue as usize),
             Event::Twin { chunk } => self.received(chunk),
             Event::Free { link } => self.wire.link_is_free(self.machine, &mut self.clock, link),
             Event::Block { npu, block } => {
