@@ -35,7 +35,7 @@ pub enum Command {
     /// SQL over a folder of results; the tables are `points` and, after a `refine`, `refined`
     Query(QueryArgs),
     /// Simulate execution traces as ASTRA-sim 2.0 does, from its own files: every message, to the cycle
-    Simulate(SimulateArgs),
+    Simulate(Box<SimulateArgs>),
     /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
