@@ -138,7 +138,7 @@ fn line(machine: &Machine, rank: u32, k: usize, part: Option<bool>) -> Vec<u32> 
     let me = rank / stride % size;
     let half = size / 2;
     let is_in = |at: &u32| match part {
-        Some(_) if size % 2 > 0 => true,
+        Some(_) if !size.is_multiple_of(2) => true,
         None => true,
         Some(true) => at % 2 == me % 2,
         Some(false) => at / half == me / half,

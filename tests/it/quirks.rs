@@ -11,6 +11,7 @@ use starsweep::system::machine::{
 };
 use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
+use starsweep::units::{Time, real};
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Graph, Group, Node, Trace, Work};
 use tempfile::TempDir;
@@ -201,7 +202,7 @@ fn every_quirk_has_a_case_in_which_it_makes_the_difference() {
             let what = format!("`{}` {}", case.quirk.name(), if is_on { "on" } else { "off" });
             match (expected, (case.run)(rules)) {
                 (At(expected), Ok(found)) => {
-                    let found: Vec<_> = found.iter().map(|end| end.map(|end| end as f64 / 1000.0)).collect();
+                    let found: Vec<_> = found.iter().map(|end| end.map(|end| real(end) / 1000.0)).collect();
                     assert_eq!(found, expected.iter().copied().map(Some).collect::<Vec<_>>(), "{what}");
                 }
                 (Waits, Ok(found)) => assert!(found.iter().all(Option::is_none), "{what}: {found:?}"),
@@ -273,7 +274,7 @@ fn ends(machine: &Machine, trace: &Trace) -> Ends {
     let by = |path| {
         let outcome = simulate_by(machine, trace, Ask { path, ..Ask::default() });
         let outcome = outcome.map_err(|refused| refused.to_string())?;
-        let ends = outcome.ranks.iter().map(|rank| rank.finish.map(|end| end.as_picoseconds()));
+        let ends = outcome.ranks.iter().map(|rank| rank.finish.map(Time::as_picoseconds));
         Ok(ends.collect())
     };
     let ends = by(Path::Messages);
