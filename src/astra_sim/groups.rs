@@ -50,11 +50,7 @@ fn group(entry: &Entry, ranks: u32, fields: &mut Fields<'_>) -> Option<Group> {
     };
     if id >= TAGS_COLLIDE {
         let message = format!("group {id} shares its tags with another group in the reference simulator");
-        fields.caution(
-            entry.place,
-            message,
-            format!("numbers below {TAGS_COLLIDE} have tags of their own there; here all have"),
-        );
+        fields.caution(entry.place, message, format!("numbers below {TAGS_COLLIDE} have tags of their own"));
     }
     let Value::List(items) = &entry.node.value else {
         fields.wrong_kind(&entry.key, &entry.node, "a list of ranks");

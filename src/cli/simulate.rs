@@ -69,7 +69,7 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
 
 /// Which files are to be read.
 fn files(args: &SimulateArgs) -> Files {
-    let groups = Some(&args.comm_group_configuration).filter(|path| !path.to_string_lossy().contains("empty"));
+    let groups = Some(&args.comm_group_configuration).filter(|path| path.as_os_str() != "empty");
     Files {
         workload: args.workload_configuration.clone(),
         system: args.system_configuration.clone(),

@@ -16,6 +16,8 @@ use crate::workload::program::{Account, Operation, Phase, Program, RankClass, Wo
 struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
+    /// Whether one of the times does not fit.
+    is_beyond: bool,
     /// How long each dimension is busy, with data-parallel traffic and with other.
     busy: [[Time; 2]; MAX_DIMS],
 }
@@ -30,6 +32,7 @@ impl Tally {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
+        self.is_beyond |= other.is_beyond;
         for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
             *mine = [mine[0] + theirs[0] * times, mine[1] + theirs[1] * times];
         }
@@ -141,10 +144,12 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut step = Tally::default();
     let mut all_stages = Time::ZERO;
+    let mut is_beyond = false;
     let mut passes: ArrayVec<Time, CLASSES> = ArrayVec::new();
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
+        is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
         all_stages += once * class.stages;
         let _ = passes.try_push(once);
         if cost.step.total() > step.total() {
@@ -164,7 +169,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     passes.sort_unstable();
     let bubble = idle / program.chunks + uneven(&passes, program);
     let total = sum.total() + bubble;
-    if total == Time::MAX || all_stages == Time::MAX {
+    if is_beyond || total == Time::MAX || all_stages == Time::MAX {
         return Err(too_long);
     }
     let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };
@@ -258,6 +263,7 @@ fn block_cost(operations: &[Operation], prices: &mut Prices<'_>, times: f64, sen
                 prices.collective((collective, group, size), times, sent, |dim, time| tally.busy[dim][kind] += time)
             }
         };
+        tally.is_beyond |= time == Time::MAX;
         tally.exposed[operation.account as usize] += time;
         if operation.is_data_stream() {
             tally.data_busy += time;

@@ -261,6 +261,7 @@ impl Machine {
             (self.chunks > 0, "a collective is cut into no chunk"),
             (self.active_chunks > 0, "no chunk may be under way"),
             (self.queues > 0, "a dimension has no queue"),
+            (self.queues <= 65_536, "a dimension has more than 65,536 queues"),
             (
                 self.congestion == Congestion::Unaware
                     || self.dimensions.len() == 1
@@ -331,7 +332,7 @@ impl Machine {
         if self.rules.has(Quirk::LowestDimension) {
             self.message(way, bytes)
         } else {
-            self.ways(from, to).map(|way| self.message(way, bytes)).sum()
+            self.ways(from, to).map(|way| self.message(way, bytes)).fold(0, u64::saturating_add)
         }
     }
 
@@ -350,6 +351,12 @@ impl Machine {
     pub fn time(&self, ticks: u64) -> Time {
         let picoseconds = if self.rules.has(Quirk::WholeNanoseconds) { 1000 } else { 1 };
         Time::picoseconds(ticks.saturating_mul(picoseconds))
+    }
+
+    /// The last tick that is a time: what is beyond does not fit.
+    #[must_use]
+    pub const fn last_tick(&self) -> u64 {
+        if self.rules.has(Quirk::WholeNanoseconds) { u64::MAX / 1000 } else { u64::MAX - 1 }
     }
 
     /// Whole nanoseconds as ticks of the clock.
@@ -376,7 +383,7 @@ impl Machine {
     /// ```
     #[must_use]
     pub fn reduction(&self, bytes: u64) -> u64 {
-        3 * self.ticks(real(bytes) / self.memory_bandwidth * 1e9)
+        self.ticks(real(bytes) / self.memory_bandwidth * 1e9).saturating_mul(3)
     }
 }
 

@@ -189,3 +189,50 @@ proptest! {
         prop_assert_eq!(folded.classes.iter().max(), Some(&(stages - 1)));
     }
 }
+
+#[test]
+fn ranks_that_take_collectives_in_different_orders_do_not_stand_for_each_other() {
+    // Groups of neighbours and of every second rank, of a switch of four; each rank begins with another.
+    let machine = Machine {
+        dimensions: vec![Dimension { block: Topology::Switch, size: 4, bandwidth: 50.0, latency: 500.0 }],
+        ..simple()
+    };
+    let groups = [[0, 1], [2, 3], [0, 2], [1, 3]];
+    let groups = groups.iter().zip(1..).map(|(ranks, id)| Group { id, ranks: ranks.to_vec() }).collect();
+    let graphs = [[0, 2], [3, 0], [2, 1], [1, 3]].iter().map(|order| {
+        let mut draft = Draft::default();
+        for (&group, id) in order.iter().zip(1..) {
+            let collective = Collective::AllReduce;
+            let work = Work::Collective { collective, bytes: 1 << 20, group: Some(group), dimensions: u32::MAX };
+            draft.push(Node { id, work, recorded: 0, on_host: false }, "", []);
+        }
+        draft.finish().expect("a graph")
+    });
+    let trace = Trace::new(graphs.collect(), groups);
+    let outcome = by(Path::Automatic, &machine, &trace);
+    assert!(outcome.asymmetry.is_some());
+    assert!(outcome.ranks.iter().all(|rank| rank.finish.is_none()), "a circle of four");
+}
+
+/// A machine of the reference, without dimensions.
+fn simple() -> Machine {
+    Machine {
+        dimensions: Vec::new(),
+        congestion: Congestion::Unaware,
+        algorithms: std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }]),
+        own: Own::default(),
+        hierarchy: Hierarchy::ScatterGather,
+        chunks: 4,
+        active_chunks: 1,
+        queues: 1,
+        endpoint_delay: 10.0,
+        memory_bandwidth: 50e9,
+        pace: Pace::Recorded,
+        remote: None,
+        bus: None,
+        rendezvous: false,
+        dimension_order: DimensionOrder::Ascending,
+        queue_order: QueueOrder::Fifo,
+        rules: Rules::ASTRA_SIM,
+    }
+}

@@ -4,9 +4,11 @@ use starsweep::engine::{self, Report, event_driven};
 use starsweep::run::evaluate::Evaluator;
 use starsweep::run::vocabulary;
 use starsweep::sweep::{Sweep, resolve};
-use starsweep::system::System;
 use starsweep::system::collective::Collective;
-use starsweep::units::Bytes;
+use starsweep::system::rules::Rules;
+use starsweep::system::topology::Topology;
+use starsweep::system::{Dimension, Network, System};
+use starsweep::units::{Bandwidth, Bytes, Time};
 use starsweep::workload::{self, Job, Placement, Program, Reason};
 
 /// Both evaluators on one point; none if it cannot exist.
@@ -109,4 +111,59 @@ fn a_point_with_too_many_events_says_so() {
     workload::build(&job, &mut program);
     let refused = event_driven::evaluate(&program, &placement, &system).expect_err("too many");
     assert_eq!(refused.reason, Reason::Limit);
+}
+
+#[test]
+fn a_time_that_does_not_fit_is_told_by_both() {
+    let sweep = quickstart();
+    let mut cursor = sweep.space.cursor(0);
+    cursor.next_point(sweep.space.len()).expect("a point");
+    let (_, mut system) = Evaluator::question(&cursor.inputs);
+    for bandwidth in [1.0, 100.0, 1e5] {
+        for dim in &mut system.network.dims {
+            dim.bandwidth = Bandwidth::bytes_per_second(bandwidth);
+        }
+        for collective in Collective::ALL {
+            for rules in [Rules::OURS, Rules::ASTRA_SIM] {
+                system.rules = rules;
+                let job = Job::Collective { collective, size: Bytes::new(1 << 50) };
+                let (mut program, mut placement) = (Program::default(), Placement::default());
+                workload::place(&job, &system.network, &mut placement).expect("a place");
+                workload::build(&job, &mut program);
+                let closed = engine::evaluate(&program, &placement, &system).expect_err("too long");
+                let simulated = event_driven::evaluate(&program, &placement, &system).expect_err("too long");
+                assert_eq!([closed.reason, simulated.reason], [Reason::TimeRange; 2], "{collective:?} {rules:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn collectives_take_their_time_on_networks_that_are_no_powers_of_two() {
+    let sweep = quickstart();
+    let mut cursor = sweep.space.cursor(0);
+    cursor.next_point(sweep.space.len()).expect("a point");
+    let (_, system) = Evaluator::question(&cursor.inputs);
+    let blocks = [Topology::Ring, Topology::Switch, Topology::FullyConnected];
+    let mut found = Vec::new();
+    for sizes in [&[3][..], &[2, 3], &[3, 2, 5], &[2, 5, 2], &[6, 7]] {
+        for turn in 0..3 {
+            let dim =
+                |(k, &size): (usize, &u32)| Dimension { block: blocks[(k + turn) % 3], size, ..system.network.dims[0] };
+            let network = Network { dims: sizes.iter().enumerate().map(dim).collect() };
+            for collective in Collective::ALL {
+                for chunks in [1, 4, 5] {
+                    let mut system = System { network: network.clone(), ..system.clone() };
+                    system.collectives.chunks = chunks;
+                    let job = Job::Collective { collective, size: Bytes::new(1 << 20) };
+                    let [closed, simulated] = both(&job, &system).expect("a collective can always be");
+                    assert!(simulated.total > Time::ZERO && closed.total > Time::ZERO, "{sizes:?} {collective:?}");
+                    let difference = closed.total.as_seconds() / simulated.total.as_seconds() - 1.0;
+                    found.push((difference, String::new()));
+                }
+            }
+        }
+    }
+    let [median, most, worst] = spread(&mut found);
+    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}");
 }

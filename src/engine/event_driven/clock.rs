@@ -128,6 +128,8 @@ struct Bucket {
 #[derive(Debug, Default)]
 pub struct Clock {
     now: u64,
+    /// The latest instant that was foreseen.
+    latest: u64,
     /// The instants at which something is to happen, with their buckets.
     instants: BinaryHeap<Reverse<(u64, u32)>>,
     buckets: Vec<Bucket>,
@@ -156,9 +158,16 @@ impl Clock {
         self.now
     }
 
+    /// The latest instant that was foreseen.
+    #[must_use]
+    pub const fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Foresees an event after a delay.
     pub fn after(&mut self, delay: u64, event: Event) {
         let time = self.now.saturating_add(delay);
+        self.latest = self.latest.max(time);
         let bucket = self.bucket(time);
         self.buckets[bucket as usize].events.push(event);
     }

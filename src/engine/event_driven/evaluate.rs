@@ -34,7 +34,11 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let machine = Machine::of(system, tier(program));
     let too_long = || Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
     let too_many = || Infeasible::new(Reason::Limit, f64::INFINITY, real(LIMIT));
-    let why = |refused: &Refused| if matches!(refused, Refused::Limit(_)) { too_many() } else { too_long() };
+    let why = |refused: &Refused| match refused {
+        Refused::Limit(_) => too_many(),
+        Refused::TimeRange => too_long(),
+        _ => Infeasible::new(Reason::Deadlock, f64::NAN, f64::NAN),
+    };
     if let Some(work) = single(program, placement) {
         return match collective(&machine, system, work) {
             Ok(report) => report.ok_or_else(too_long),
@@ -108,10 +112,15 @@ fn collective(machine: &Machine, system: &System, work: trace::Work) -> Result<O
     let trace = Trace::same(graph, machine.npus());
     let outcome = simulate_by(machine, &trace, Ask { limit: Some(LIMIT), ..Ask::default() })?;
     let Some(last) = outcome.ranks.iter().max_by_key(|rank| rank.finish) else { return Ok(None) };
+    if let Some(stuck) = outcome.stuck.first() {
+        return Err(Refused::Operation { rank: stuck.rank, operation: stuck.operation, what: "it waits for ever" });
+    }
     let Some(total) = last.finish else { return Ok(None) };
     let mut report = Report { total, data_busy: total, ..Report::default() };
     report.exposed[Account::Data as usize] = total;
-    wires(&mut report, &last.sent, system);
+    let busiest = |k: usize| outcome.ranks.iter().map(|rank| rank.sent[k]).max().unwrap_or(0);
+    let sent: Vec<u64> = (0..last.sent.len()).map(busiest).collect();
+    wires(&mut report, &sent, system);
     Ok(Some(report))
 }
 

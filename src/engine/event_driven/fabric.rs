@@ -126,13 +126,18 @@ impl Fabric {
             });
         });
         self.legs.extend(legs.iter().copied());
-        let total = |leg: &Leg| u64::from(leg.repeat) * (leg.endpoint + leg.message + leg.reduction);
-        let sent =
-            |role: Role| legs.iter().filter(|leg| leg.role == role).map(|leg| u64::from(leg.repeat) * leg.sent).sum();
+        let total = |leg: &Leg| {
+            let once = leg.endpoint.saturating_add(leg.message).saturating_add(leg.reduction);
+            once.saturating_mul(leg.repeat.into())
+        };
+        let sent = |role: Role| {
+            let of_role = legs.iter().filter(|leg| leg.role == role);
+            of_role.map(|leg| leg.sent.saturating_mul(leg.repeat.into())).fold(0, u64::saturating_add)
+        };
         let steps = Steps {
             first,
             end: narrow(self.legs.len() as u64),
-            total: legs.iter().map(total).sum(),
+            total: legs.iter().map(total).fold(0, u64::saturating_add),
             sent: u64::max(sent(Role::Core), sent(Role::Surplus)),
         };
         self.known.insert(key, steps);

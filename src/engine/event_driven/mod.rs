@@ -217,6 +217,9 @@ impl Simulation<'_> {
             while let (Some(event), None) = (self.clock.next(), &self.refused) {
                 self.happen(event);
                 self.spend(1);
+                if self.clock.latest() > self.machine.last_tick() {
+                    self.refused.get_or_insert(Refused::TimeRange);
+                }
             }
             // The reference stops here when what is over as it starts was the last to end: we look again.
             let stalled: Vec<usize> =

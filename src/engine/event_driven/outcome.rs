@@ -136,6 +136,9 @@ pub enum Refused {
         /// Why not.
         what: &'static str,
     },
+    /// A time does not fit.
+    #[error("something lasts beyond 213 days, and no time is longer")]
+    TimeRange,
     /// There is more to simulate than is allowed.
     #[error("there are more than {0} events")]
     Limit(u64),

@@ -62,14 +62,15 @@ pub struct Sum {
 impl Sum {
     /// Adds another, so many times.
     pub fn add(&mut self, other: &Self, times: u64) {
-        self.time += other.time * times;
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs.saturating_mul(times));
+        add(&mut self.time, other.time);
         for (mine, theirs) in self.exposed.iter_mut().zip(other.exposed) {
-            *mine += theirs * times;
+            add(mine, theirs);
         }
-        self.data_busy += other.data_busy * times;
+        add(&mut self.data_busy, other.data_busy);
         self.sent.resize(other.sent.len(), 0);
         for (mine, theirs) in self.sent.iter_mut().zip(&other.sent) {
-            *mine += theirs * times;
+            add(mine, *theirs);
         }
     }
 }
@@ -205,14 +206,14 @@ impl<'a> Run<'a> {
     /// A part of the graph whose time is known goes on: all of its accounts.
     fn add(&mut self, sum: &Sum) {
         for (mine, theirs) in self.exposed.iter_mut().zip(sum.exposed) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
-        self.data_busy.total += sum.data_busy;
+        self.data_busy.total = self.data_busy.total.saturating_add(sum.data_busy);
     }
 
     /// Time in which anything goes on.
     pub fn account_sum(&self) -> u64 {
-        self.exposed.iter().sum()
+        self.exposed.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Whether something holds what an operation needs.
@@ -242,7 +243,7 @@ impl<'a> Run<'a> {
     pub fn stuck(&self, rank: u32) -> impl Iterator<Item = Stuck> {
         let wait = |k: u32| match self.waits[k as usize] {
             _ if self.stages[k as usize] == Stage::UnderWay => Some(Wait::Others),
-            _ if self.ready.contains(&k) => Some(Wait::Slot),
+            _ if self.ready.binary_search(&k).is_ok() => Some(Wait::Slot),
             0 => None,
             open => Some(Wait::Operations(open)),
         };
@@ -301,7 +302,7 @@ impl Simulation<'_> {
             Work::Compute { .. } => {
                 let time = self.computation(node);
                 if !node.on_host {
-                    self.runs[run].computed += time;
+                    self.runs[run].computed = self.runs[run].computed.saturating_add(time);
                 }
                 self.last(run, operation, time);
             }

@@ -12,7 +12,7 @@ use super::{TAGS, shares_bandwidth};
 use crate::system::machine::{Congestion, Entry, Machine, Pace, Place, Recipe};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
-use crate::workload::trace::{Trace, Work};
+use crate::workload::trace::{Graph, Trace, Work};
 
 /// Ranks by class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,11 @@ impl Classes {
         let classes = Self::numbered(&colours);
         if classes.representatives.len() > 1 && machine.dimension_order.is_by_load() {
             return Err("Themis plans for all ranks together");
+        }
+        let collectives =
+            |graph: &Graph| graph.nodes().iter().filter(|node| matches!(node.work, Work::Collective { .. })).count();
+        if machine.dimension_order.is_by_load() && trace.graphs.iter().any(|graph| collectives(graph) > 1) {
+            return Err("Themis plans for ranks that come later with the loads of those before");
         }
         classes.tells_messages_apart(trace)?;
         classes.keeps_order(trace)?;
@@ -335,7 +340,44 @@ impl Search<'_> {
             }
             stride *= dimension.size;
         }
-        if is_whole && groups.all(is_one) { Ok(()) } else { Err("members of a group do different things") }
+        if !is_whole || !groups.all(is_one) {
+            return Err("members of a group do different things");
+        }
+        self.keeps_order()
+    }
+
+    /// Whether all members of a group take part in its collectives at the same places of their graphs.
+    fn keeps_order(&self) -> Result<(), &'static str> {
+        let uses: Vec<BTreeMap<Option<u32>, u64>> =
+            (0..self.trace.graphs.len()).map(|graph| self.uses(graph)).collect();
+        let of = |rank: u32, group: Option<u32>| uses[self.trace.of_rank[rank as usize] as usize].get(&group);
+        let ranks = self.trace.ranks();
+        let everybody = (1..ranks).all(|rank| of(rank, None) == of(0, None));
+        let is_same = |&group: &u32| {
+            let ranks = &self.trace.groups[group as usize].ranks;
+            ranks.iter().all(|&rank| of(rank, Some(group)) == of(ranks[0], Some(group)))
+        };
+        let everywhere = (0..)
+            .zip(&self.trace.groups)
+            .map(|(group, _)| group)
+            .filter(|group| !self.trace.groups[*group as usize].ranks.is_empty());
+        if everybody && everywhere.into_iter().all(|group| is_same(&group)) {
+            Ok(())
+        } else {
+            Err("members of a group take part in its collectives in different orders")
+        }
+    }
+
+    /// The places of a graph's collectives, by their groups, as a number each.
+    fn uses(&self, graph: usize) -> BTreeMap<Option<u32>, u64> {
+        let mut uses: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+        for (node, place) in self.trace.graphs[graph].nodes().iter().zip(1_u64..) {
+            if let Work::Collective { group, .. } = node.work {
+                let sum = uses.entry(group).or_default();
+                *sum = (*sum ^ place).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+            }
+        }
+        uses
     }
 }
 

@@ -177,7 +177,8 @@ impl Wire {
 
     /// Counts bytes that an NPU sends in a dimension.
     pub fn add(&mut self, from: u32, dimension: usize, bytes: u64) {
-        self.sent[from as usize * self.dimensions + dimension] += bytes;
+        let sent = &mut self.sent[from as usize * self.dimensions + dimension];
+        *sent = sent.saturating_add(bytes);
     }
 
     /// Counts bytes that an NPU sends in each dimension.
