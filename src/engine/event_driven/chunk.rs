@@ -391,7 +391,7 @@ impl Simulation<'_> {
                 return;
             };
             let group = if let Members::Group(group) = phase.members { Some(group) } else { None };
-            self.runs.push(Run::new(npu, graph, Some(run::Of { chunk: k, group })));
+            self.runs.push(Run::new(npu, graph, Some(run::Of { chunk: k, group }), self.machine.rules));
             let run = self.runs.len() - 1;
             self.issue(run);
             self.look_for_end(run);

@@ -76,8 +76,6 @@ struct Simulation<'a> {
     runs: Vec<Run<'a>>,
     /// Whether something was over as it started.
     releases: bool,
-    /// Room for the operations that may start.
-    candidates: Vec<u32>,
     spans: Option<Vec<outcome::Span>>,
     /// Whether some traffic gives way to other.
     has_streams: bool,
@@ -179,9 +177,8 @@ impl<'a> Simulation<'a> {
             broadcasts: Vec::new(),
             themis: Themis::new(simulated),
             servers: Vec::new(),
-            runs: graphs.zip(0..).map(|(graph, npu)| Run::new(npu, graph, None)).collect(),
+            runs: graphs.zip(0..).map(|(graph, npu)| Run::new(npu, graph, None, machine.rules)).collect(),
             classes,
-            candidates: Vec::new(),
             releases: false,
             spans: None,
             has_streams: false,
@@ -222,8 +219,7 @@ impl Simulation<'_> {
                 }
             }
             // The reference stops here when what is over as it starts was the last to end: we look again.
-            let stalled: Vec<usize> =
-                (0..self.npus.len()).filter(|&rank| self.runs[rank].stalls(self.machine.rules)).collect();
+            let stalled: Vec<usize> = (0..self.npus.len()).filter(|&rank| self.runs[rank].stalls()).collect();
             if stalled.is_empty() || self.refused.is_some() {
                 break;
             }

@@ -4,6 +4,8 @@
 //! operations that may start the smallest number goes first, and each end of an operation is followed by one look at all that
 //! may start [ASTRA2].
 
+use std::collections::BTreeSet;
+
 use super::clock::Local;
 use super::outcome::{Activity, Span, Stuck, Wait};
 use super::wire::{Address, Then};
@@ -26,8 +28,12 @@ pub struct Run<'a> {
     /// For how many others each operation still waits.
     waits: Vec<u32>,
     stages: Vec<Stage>,
-    /// Operations that could start, ascending.
-    ready: Vec<u32>,
+    /// Operations that could start, by what they take.
+    ready: [BTreeSet<u32>; Slot::COUNT],
+    /// Operations that could start since the last look began, kept for the next one.
+    fresh: Vec<u32>,
+    is_looking: bool,
+    rules: Rules,
     under_way: u32,
     taken: [bool; Slot::COUNT],
     /// When each operation started, if that is kept.
@@ -146,10 +152,9 @@ impl Slot {
 impl<'a> Run<'a> {
     /// A graph that has not begun.
     #[must_use]
-    pub fn new(npu: u32, graph: &'a Graph, of: Option<Of>) -> Self {
+    pub fn new(npu: u32, graph: &'a Graph, of: Option<Of>, rules: Rules) -> Self {
         let waits = graph.waits().to_vec();
-        let ready = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(k, _)| k).collect();
-        Self {
+        let mut run = Self {
             npu,
             graph,
             of,
@@ -161,13 +166,18 @@ impl<'a> Run<'a> {
             since: 0,
             data_busy: Busy::default(),
             waits,
-            ready,
+            ready: std::array::from_fn(|_| BTreeSet::new()),
+            fresh: Vec::new(),
+            is_looking: false,
+            rules,
             under_way: 0,
             taken: [false; Slot::COUNT],
             busy: [Busy::default(); Activity::ALL.len()],
             computed: 0,
             finish: None,
-        }
+        };
+        (0..).zip(graph.waits()).filter(|(_, waits)| **waits == 0).for_each(|(k, _)| run.may_start(k));
+        run
     }
 
     fn node(&self, operation: u32) -> &'a Node {
@@ -216,11 +226,11 @@ impl<'a> Run<'a> {
         self.exposed.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// Whether something holds what an operation needs.
-    fn is_taken(&self, operation: u32, rules: Rules) -> bool {
-        // The streams of an unfolded program are in its graph.
-        let is_free = !self.accounts.is_empty() && !rules.has(Quirk::OneCommunication);
-        self.of.is_none() && !is_free && self.taken[Slot::of(self.node(operation), rules) as usize]
+    /// Whether operations take slots: not those of a collective that is a graph, nor of an unfolded program, whose streams are in
+    /// its graph.
+    fn has_slots(&self) -> bool {
+        let is_free = !self.accounts.is_empty() && !self.rules.has(Quirk::OneCommunication);
+        self.of.is_none() && !is_free
     }
 
     /// An operation is over: what follows it waits for one less.
@@ -228,22 +238,38 @@ impl<'a> Run<'a> {
         for &follower in self.graph.followers(operation as usize) {
             self.waits[follower as usize] -= 1;
             if self.waits[follower as usize] == 0 {
-                let place = self.ready.partition_point(|&ready| ready < follower);
-                self.ready.insert(place, follower);
+                self.may_start(follower);
             }
         }
     }
 
     /// Whether something could start and does not: the last look at what may start was before.
-    pub fn stalls(&self, rules: Rules) -> bool {
-        self.ready.iter().any(|&operation| !self.is_taken(operation, rules))
+    pub fn stalls(&self) -> bool {
+        self.next(0).is_some()
+    }
+
+    /// An operation waits for nothing any more.
+    fn may_start(&mut self, operation: u32) {
+        if self.is_looking {
+            self.fresh.push(operation);
+        } else {
+            let slot = Slot::of(self.node(operation), self.rules);
+            self.ready[slot as usize].insert(operation);
+        }
+    }
+
+    /// The first operation from a place on that could start and whose slot is free.
+    fn next(&self, from: u32) -> Option<u32> {
+        let is_free = |slot: &usize| !self.has_slots() || !self.taken[*slot];
+        let first = |slot: usize| self.ready[slot].range(from..).next().copied();
+        (0..Slot::COUNT).filter(is_free).filter_map(first).min()
     }
 
     /// The operations that wait for ever, once nothing happens any more.
     pub fn stuck(&self, rank: u32) -> impl Iterator<Item = Stuck> {
         let wait = |k: u32| match self.waits[k as usize] {
             _ if self.stages[k as usize] == Stage::UnderWay => Some(Wait::Others),
-            _ if self.ready.binary_search(&k).is_ok() => Some(Wait::Slot),
+            _ if self.ready.iter().any(|ready| ready.contains(&k)) => Some(Wait::Slot),
             0 => None,
             open => Some(Wait::Operations(open)),
         };
@@ -255,17 +281,17 @@ impl<'a> Run<'a> {
 impl Simulation<'_> {
     /// Starts what can start, in the order of numbers.
     pub(super) fn issue(&mut self, run: usize) {
-        if self.runs[run].ready.is_empty() {
-            return;
+        self.runs[run].is_looking = true;
+        let mut from = 0;
+        while let Some(operation) = self.runs[run].next(from) {
+            self.start(run, operation);
+            from = operation + 1;
         }
-        let mut ready = std::mem::take(&mut self.candidates);
-        ready.clone_from(&self.runs[run].ready);
-        for &operation in &ready {
-            if !self.runs[run].is_taken(operation, self.machine.rules) {
-                self.start(run, operation);
-            }
+        let state = &mut self.runs[run];
+        state.is_looking = false;
+        for operation in std::mem::take(&mut state.fresh) {
+            state.may_start(operation);
         }
-        self.candidates = ready;
         if std::mem::take(&mut self.releases) && !self.machine.rules.has(Quirk::UnawakenedFollowers) {
             self.issue(run);
         }
@@ -276,9 +302,7 @@ impl Simulation<'_> {
         let node = self.runs[run].node(operation);
         let is_nothing = self.is_nothing(node);
         let state = &mut self.runs[run];
-        if let Ok(place) = state.ready.binary_search(&operation) {
-            state.ready.remove(place);
-        }
+        state.ready[Slot::of(node, state.rules) as usize].remove(&operation);
         if is_nothing {
             state.stages[operation as usize] = Stage::Over;
             // Its followers are free, and nobody looks whether they could start until something else ends.
@@ -417,7 +441,7 @@ impl Simulation<'_> {
     pub(super) fn look_for_end(&mut self, run: usize) {
         let now = self.clock.now();
         let state = &mut self.runs[run];
-        if state.finish.is_none() && state.ready.is_empty() && state.under_way == 0 {
+        if state.finish.is_none() && state.ready.iter().all(BTreeSet::is_empty) && state.under_way == 0 {
             state.finish = Some(now);
             if let Some(of) = state.of {
                 self.enter(of.chunk);
