@@ -359,7 +359,10 @@ impl Simulation<'_> {
             let state = &self.npus[npu];
             let running = state.running[queue];
             let Some(&chunk) = state.queued[queue].get(running as usize).filter(|_| running < most) else { return };
-            if !self.begin_gang(npu, queue, chunk) {
+            if self.fabric.is_none() {
+                self.npus[npu].running[queue] += 1;
+                self.begin(chunk);
+            } else if !self.begin_gang(npu, queue, chunk) {
                 return;
             }
         }
