@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::deadlock::{Knot, knots};
 use crate::engine::event_driven::{Ask, Outcome, Path, Refused, simulate_by};
 use crate::system::machine::{Dimension, Machine};
-use crate::system::topology::Topology;
 use crate::units::{Time, count, narrow, real, whole};
 use crate::workload::trace::{Fault, Trace};
 
@@ -137,15 +136,6 @@ pub fn alike(outcome: &Outcome) -> BTreeMap<u32, Vec<u32>> {
     of_class.into_values().map(|ranks| (ranks[0], ranks)).collect()
 }
 
-/// Links of an NPU in a dimension: to both neighbours, to all others, or to the switch [ASTRA2].
-fn links(dimension: &Dimension) -> u32 {
-    match dimension.block {
-        Topology::Ring => 2.min(dimension.size.saturating_sub(1)),
-        Topology::FullyConnected => dimension.size.saturating_sub(1),
-        Topology::Switch => 1,
-    }
-}
-
 /// What a dimension carried.
 ///
 /// ```text
@@ -154,14 +144,14 @@ fn links(dimension: &Dimension) -> u32 {
 fn carried(dimension: &Dimension, k: usize, outcome: &Outcome) -> Carried {
     let sent = || outcome.ranks.iter().map(|rank| rank.sent.get(k).copied().unwrap_or(0));
     let (busiest_rank, most) = sent().enumerate().fold((0, 0), |best, next| if next.1 > best.1 { next } else { best });
-    let links = links(dimension);
+    let links = dimension.links();
     let wire = if most == 0 { 0.0 } else { real(most) / (f64::from(links) * dimension.bandwidth) };
     let utilisation = finish(outcome).filter(|&end| end > Time::ZERO).map(|end| wire / end.as_delay().as_nanoseconds());
     Carried {
         links,
         busiest_rank: narrow(busiest_rank as u64),
         sent: most,
-        sent_by_all: sent().sum(),
+        sent_by_all: sent().fold(0, u64::saturating_add),
         wire,
         utilisation,
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::collective::Collective;
+use super::network::{MAX_DIMS, Span, Spans};
 use super::rules::{Quirk, Rules};
 use super::topology::Topology;
-use crate::units::{Delay, Time, real, whole};
+use crate::units::{Delay, Time, narrow, real, whole};
 
 /// A dimension of the network, innermost first.
 #[derive(Debug, Clone, PartialEq)]
@@ -384,6 +385,53 @@ impl Machine {
     #[must_use]
     pub fn reduction(&self, bytes: u64) -> u64 {
         self.ticks(real(bytes) / self.memory_bandwidth * 1e9).saturating_mul(3)
+    }
+}
+
+impl Dimension {
+    /// Links of an NPU: to both neighbours, to all others, or to the switch [ASTRA2].
+    #[must_use]
+    pub const fn links(&self) -> u32 {
+        match self.block {
+            Topology::Ring if self.size > 2 => 2,
+            Topology::FullyConnected => self.size.saturating_sub(1),
+            Topology::Ring | Topology::Switch => 1,
+        }
+    }
+
+    /// Bytes a nanosecond that one NPU can send over all its links.
+    #[must_use]
+    pub fn npu_bandwidth(&self) -> f64 {
+        self.bandwidth * f64::from(self.links())
+    }
+}
+
+impl Machine {
+    /// The parts of dimensions that ranks take, innermost first; none if they are no regular part of the network.
+    #[must_use]
+    pub fn spans(&self, ranks: &[u32]) -> Option<Spans> {
+        if self.dimensions.len() > MAX_DIMS {
+            return None;
+        }
+        let mut spans = Spans::new();
+        let mut found = 1;
+        let mut below = 1;
+        for (dim, dimension) in self.dimensions.iter().enumerate() {
+            let mut taken: Vec<u32> = ranks.iter().map(|rank| rank / below % dimension.size).collect();
+            taken.sort_unstable();
+            taken.dedup();
+            below *= dimension.size;
+            if let [first, second, ..] = taken[..] {
+                let stride = second - first;
+                if taken.windows(2).any(|pair| pair[1] - pair[0] != stride) {
+                    return None;
+                }
+                let members = narrow(taken.len() as u64);
+                found *= taken.len();
+                spans.push(Span { dim, size: dimension.size, members, stride });
+            }
+        }
+        (found == ranks.len()).then_some(spans)
     }
 }
 
