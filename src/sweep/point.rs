@@ -118,6 +118,8 @@ pub fn system(inputs: &Inputs) -> System {
         size: narrow(whole(inputs.dim(k, DimId::Size))),
         bandwidth: Bandwidth::bytes_per_second(inputs.dim(k, DimId::Bandwidth) * inputs.dim(k, DimId::Efficiency)),
         hop_latency: Delay::seconds(inputs.dim(k, DimId::HopLatency)),
+        algorithm: None,
+        window: None,
     });
     // A tier that is not there keeps its place, empty.
     let tiers = (0..MAX_TIERS).map(|k| Tier {
@@ -133,7 +135,7 @@ pub fn system(inputs: &Inputs) -> System {
             memory_bandwidth: Bandwidth::bytes_per_second(or_zero(inputs.key(Id::LocalBandwidth))),
             memory_efficiency: inputs.key(Id::MemoryEfficiency),
         },
-        network: Network { dims: dims.collect() },
+        network: Network { dims: dims.collect(), ..Network::default() },
         memory: Memory {
             capacity: Bytes::from_real(or_zero(inputs.key(Id::Capacity))),
             reserve: Bytes::from_real(inputs.key(Id::Reserve)),
@@ -147,6 +149,7 @@ pub fn system(inputs: &Inputs) -> System {
             active_chunks: narrow(count(inputs, Id::ActiveChunks)),
             dimension_order: part(&DimensionOrder::ALL, inputs.key(Id::DimensionOrder)),
             queue_order: part(&QueueOrder::ALL, inputs.key(Id::ChunkOrder)),
+            ..Collectives::default()
         },
         rules: part(&Rules::NAMED, inputs.key(Id::Rules)),
     }

@@ -11,6 +11,24 @@ use crate::units::{Bandwidth, Bytes, Delay, real};
 /// Local memory traffic of adding a received byte to an own one: two reads and a write [ASTRA2].
 const REDUCTION_TRAFFIC: f64 = 3.0;
 
+/// How a collective runs over several dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultiDim {
+    /// An all-reduce is a reduce-scatter inwards out, an all-reduce on the last dimension, and an all-gather back.
+    Hierarchical,
+    /// All of it in each dimension after the other.
+    PerDimension,
+    /// Over all NPUs at once, as if they were one dimension.
+    Flat,
+}
+
+impl MultiDim {
+    /// Every way; the first holds where nothing is said.
+    pub const ALL: [Self; 3] = [Self::Hierarchical, Self::PerDimension, Self::Flat];
+    /// The names that people write, in the same order.
+    pub const NAMES: [&'static str; 3] = ["hierarchical", "per_dimension", "flat"];
+}
+
 /// What a collective costs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cost {
@@ -91,10 +109,9 @@ impl Phase {
     /// D the endpoint delay, h hops of latency a, m bytes sent, r bytes reduced, B the dimension's bandwidth of which
     /// the building block leaves a share, M the local memory's bandwidth (no reduction term without `local_reduction`).
     fn of(collective: Collective, size: f64, span: &Span, system: &System) -> Self {
-        let Collectives { algorithm, .. } = system.collectives;
         let mut total = Self::default();
         let place = Place::of(span, system);
-        place.legs(algorithm.of(place.dimension.block, collective), collective, size, &mut |leg| {
+        place.legs(system.algorithm(collective, place.dimension), collective, size, &mut |leg| {
             let repeat = f64::from(leg.repeat);
             total.delay = total.delay + leg.total() * repeat;
             total.sent[leg.role as usize] += repeat * leg.sent;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::collective::Collective;
-use super::network::{MAX_DIMS, Span, Spans};
+use super::System;
+use super::collective::{Algorithm, Collective};
+use super::hierarchy::MultiDim;
+pub use super::network::Congestion;
+use super::network::{self, MAX_DIMS, Span, Spans};
 use super::rules::{Quirk, Rules};
 use super::topology::Topology;
 use crate::units::{Delay, Time, narrow, real, whole};
@@ -55,15 +58,6 @@ pub enum Hierarchy {
     PerDimension,
     /// Reduce-scatter inwards out, all-reduce on the last, all-gather back.
     ScatterGather,
-}
-
-/// What messages make of each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Congestion {
-    /// Every message sees an idle network.
-    Unaware,
-    /// A link carries one message at a time, whole, device by device; in one dimension alone under the reference's rules.
-    Aware,
 }
 
 /// In which order a chunk takes the dimensions.
@@ -228,6 +222,69 @@ pub struct Own {
 pub struct Contradiction(pub &'static str);
 
 impl Machine {
+    /// A system as the event-driven engine sees it, with the tier that its jobs stream through, if they do.
+    #[must_use]
+    pub fn of(system: &System, tier: Option<u8>) -> Self {
+        let collectives = &system.collectives;
+        let dimension = |dim: &network::Dimension| {
+            let mut dimension = Dimension {
+                block: dim.block,
+                size: dim.size,
+                bandwidth: 1.0,
+                latency: dim.hop_latency.as_nanoseconds(),
+            };
+            dimension.bandwidth = dim.bandwidth.get() / 1e9 / dimension.npu_bandwidth();
+            dimension
+        };
+        let whole = collectives.multi_dim == MultiDim::Flat;
+        let entry = |collective: Collective, dim: &network::Dimension| {
+            let recipe = match system.algorithm(collective, dim) {
+                Algorithm::Ring => Recipe::Ring,
+                Algorithm::Direct => Recipe::Direct { window: dim.window.or(collectives.window) },
+                Algorithm::HalvingDoubling => Recipe::HalvingDoubling,
+            };
+            Entry { recipe, whole }
+        };
+        let dims = || system.network.dims.iter().take(if whole { 1 } else { MAX_DIMS });
+        let entries = |collective: Collective| dims().map(|dim| entry(collective, dim)).collect();
+        let npu = &system.npu;
+        let remote = tier.and_then(|tier| system.memory.tiers.get(usize::from(tier)));
+        Self {
+            dimensions: system.network.dims.iter().map(dimension).collect(),
+            congestion: system.network.congestion,
+            algorithms: Collective::ALL.map(entries),
+            own: Own::default(),
+            hierarchy: match collectives.multi_dim {
+                MultiDim::PerDimension => Hierarchy::PerDimension,
+                MultiDim::Hierarchical | MultiDim::Flat => Hierarchy::ScatterGather,
+            },
+            chunks: collectives.chunks,
+            active_chunks: collectives.active_chunks,
+            queues: collectives.queues,
+            endpoint_delay: collectives.endpoint_delay.as_nanoseconds(),
+            memory_bandwidth: if collectives.local_reduction { npu.memory_bandwidth.get() } else { f64::INFINITY },
+            pace: if npu.peak.get() > 0.0 {
+                Pace::Roofline {
+                    peak: npu.peak.get() * npu.gemm_efficiency,
+                    memory: npu.memory_bandwidth.get() * npu.memory_efficiency,
+                }
+            } else {
+                // A collective alone needs no NPU that computes.
+                Pace::Recorded
+            },
+            remote: remote.map(|tier| RemoteMemory {
+                place: Place::PerNpu,
+                latency: tier.latency.as_nanoseconds(),
+                bandwidth: tier.bandwidth.get() / 1e9 / real(tier.shared_by.max(1)),
+            }),
+            bus: None,
+            rendezvous: collectives.rendezvous,
+            dimension_order: collectives.dimension_order,
+            queue_order: collectives.queue_order,
+            rules: system.rules,
+        }
+    }
+
     /// How many NPUs there are.
     #[must_use]
     pub fn npus(&self) -> u32 {

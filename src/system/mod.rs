@@ -9,7 +9,8 @@ pub mod npu;
 pub mod rules;
 pub mod topology;
 
-use collective::Choice;
+use collective::{Algorithm, Choice, Collective};
+use hierarchy::MultiDim;
 use machine::{DimensionOrder, QueueOrder};
 pub use memory::Memory;
 pub use network::{Dimension, MAX_DIMS, Network, Span, Spans};
@@ -38,10 +39,18 @@ pub struct System {
 pub struct Collectives {
     /// By the building block of each dimension, or one algorithm everywhere.
     pub algorithm: Choice,
+    /// What some collectives have in its place, and in that of a dimension, in the order of [`Collective::ALL`].
+    pub by_collective: [Option<Choice>; Collective::ALL.len()],
+    /// How many messages of a direct exchange are under way at once, where a dimension does not say; all if there is none.
+    pub window: Option<u32>,
+    /// How a collective runs over several dimensions.
+    pub multi_dim: MultiDim,
     /// Into how many chunks a collective is cut; chunks pipeline through the dimensions.
     pub chunks: u64,
     /// Chunks under way at once in a dimension; the closed form has one.
     pub active_chunks: u32,
+    /// Queues of a dimension; the closed form has one.
+    pub queues: u32,
     /// What an NPU needs before each step of a collective.
     pub endpoint_delay: Delay,
     /// Whether reducing a received block costs local memory bandwidth (two reads and a write a byte).
@@ -50,4 +59,36 @@ pub struct Collectives {
     pub dimension_order: DimensionOrder,
     /// Which chunk of a dimension's queue goes first; the closed form has no queue.
     pub queue_order: QueueOrder,
+    /// Whether a receiver asks for a message before it is sent; the closed form knows no receivers.
+    pub rendezvous: bool,
+}
+
+impl Default for Collectives {
+    /// What holds where nothing is said.
+    fn default() -> Self {
+        Self {
+            algorithm: Choice::ByBlock,
+            by_collective: Default::default(),
+            window: None,
+            multi_dim: MultiDim::Hierarchical,
+            chunks: 4,
+            active_chunks: 1,
+            queues: 1,
+            endpoint_delay: Delay::nanoseconds(10.0),
+            local_reduction: true,
+            dimension_order: DimensionOrder::Ascending,
+            queue_order: QueueOrder::Fifo,
+            rendezvous: false,
+        }
+    }
+}
+
+impl System {
+    /// The algorithm of a collective on a dimension: as the collective says, or the dimension, or all of them together.
+    #[must_use]
+    pub fn algorithm(&self, collective: Collective, dimension: &Dimension) -> Algorithm {
+        let Collectives { algorithm, by_collective, .. } = self.collectives;
+        let choice = by_collective[collective as usize].or(dimension.algorithm).unwrap_or(algorithm);
+        choice.of(dimension.block, collective)
+    }
 }

@@ -2,6 +2,7 @@
 
 use arrayvec::ArrayVec;
 
+use super::collective::Choice;
 use super::topology::Topology;
 use crate::units::{Bandwidth, Delay};
 
@@ -13,6 +14,8 @@ pub const MAX_DIMS: usize = 16;
 pub struct Network {
     /// The dimensions, innermost first.
     pub dims: ArrayVec<Dimension, MAX_DIMS>,
+    /// What messages make of each other; the closed form has no messages.
+    pub congestion: Congestion,
 }
 
 /// One level of the network.
@@ -26,6 +29,27 @@ pub struct Dimension {
     pub bandwidth: Bandwidth,
     /// Latency of one hop.
     pub hop_latency: Delay,
+    /// How collectives run in it, if it is not as everywhere.
+    pub algorithm: Option<Choice>,
+    /// How many messages of a direct exchange are under way at once in it, if it is not as everywhere.
+    pub window: Option<u32>,
+}
+
+/// What messages make of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// Every message sees an idle network.
+    #[default]
+    Unaware,
+    /// A link carries one message at a time, whole, device by device; in one dimension alone under the reference's rules.
+    Aware,
+}
+
+impl Congestion {
+    /// Both; the first holds where nothing is said.
+    pub const ALL: [Self; 2] = [Self::Unaware, Self::Aware];
+    /// The names that people write, in the same order.
+    pub const NAMES: [&'static str; 2] = ["unaware", "aware"];
 }
 
 /// The part of one dimension that a group of NPUs takes: `members` of its `size` positions, `stride` apart.

@@ -147,8 +147,10 @@ mod tests {
             size,
             bandwidth: Bandwidth::bytes_per_second(1e9),
             hop_latency: Delay::ZERO,
+            algorithm: None,
+            window: None,
         };
-        Network { dims: sizes.iter().map(dim).collect() }
+        Network { dims: sizes.iter().map(dim).collect(), ..Network::default() }
     }
 
     fn located(stride: u64, size: u64, sizes: &[u32]) -> Option<Vec<(usize, u32, u32)>> {

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use starsweep::system::collective::{Algorithm, Choice, Collective};
 use starsweep::system::hierarchy::Cost;
-use starsweep::system::machine::{DimensionOrder, QueueOrder};
 use starsweep::system::memory::Memory;
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
@@ -20,6 +19,8 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
         size,
         bandwidth: Bandwidth::bytes_per_second(bandwidth * 1e9),
         hop_latency: Delay::nanoseconds(latency),
+        algorithm: None,
+        window: None,
     };
     System {
         npu: Npu {
@@ -28,7 +29,7 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
             memory_bandwidth: Bandwidth::bytes_per_second(3e12),
             memory_efficiency: 0.8,
         },
-        network: Network { dims: dims.iter().map(dim).collect() },
+        network: Network { dims: dims.iter().map(dim).collect(), ..Network::default() },
         memory: Memory {
             capacity: Bytes::new(80_000_000_000),
             reserve: Bytes::ZERO,
@@ -39,9 +40,7 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
             chunks,
             endpoint_delay: Delay::nanoseconds(10.0),
             local_reduction,
-            active_chunks: 1,
-            dimension_order: DimensionOrder::Ascending,
-            queue_order: QueueOrder::Fifo,
+            ..Collectives::default()
         },
         rules: Rules::OURS,
     }

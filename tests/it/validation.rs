@@ -150,7 +150,7 @@ fn collectives_take_their_time_on_networks_that_are_no_powers_of_two() {
         for turn in 0..3 {
             let dim =
                 |(k, &size): (usize, &u32)| Dimension { block: blocks[(k + turn) % 3], size, ..system.network.dims[0] };
-            let network = Network { dims: sizes.iter().enumerate().map(dim).collect() };
+            let network = Network { dims: sizes.iter().enumerate().map(dim).collect(), ..Network::default() };
             for collective in Collective::ALL {
                 for chunks in [1, 4, 5] {
                     let mut system = System { network: network.clone(), ..system.clone() };

@@ -8,12 +8,9 @@ use super::symmetry::Classes;
 use super::{Ask, Refused, Simulation, shares_bandwidth, simulate_by};
 use crate::engine::Report;
 use crate::system::System;
-use crate::system::collective::{Algorithm, Collective};
-use crate::system::machine::{
-    Congestion, Dimension, Entry, Hierarchy, Machine, Own, Pace, Place, Recipe, RemoteMemory,
-};
-use crate::system::network::{self, Span, Spans};
-use crate::system::topology::Topology;
+use crate::system::collective::Collective;
+use crate::system::machine::Machine;
+use crate::system::network::{Span, Spans};
 use crate::units::{Bytes, Time, narrow, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{self, Placement};
@@ -193,65 +190,5 @@ impl Simulation<'_> {
         let mut report = Report { total, exposed, bubble, data_busy, ..Report::default() };
         wires(&mut report, self.wire.sent(run.npu as usize), system);
         (total != Time::MAX).then_some(report)
-    }
-}
-
-impl Machine {
-    /// A system as the event-driven engine sees it, with the tier that its jobs stream through, if they do.
-    #[must_use]
-    pub fn of(system: &System, tier: Option<u8>) -> Self {
-        let collectives = system.collectives;
-        let dimension = |dim: &network::Dimension| {
-            let mut dimension = Dimension {
-                block: dim.block,
-                size: dim.size,
-                bandwidth: 1.0,
-                latency: dim.hop_latency.as_nanoseconds(),
-            };
-            dimension.bandwidth = dim.bandwidth.get() / 1e9 / dimension.npu_bandwidth();
-            dimension
-        };
-        let recipe = |block: Topology, collective: Collective| match collectives.algorithm.of(block, collective) {
-            Algorithm::Ring => Recipe::Ring,
-            Algorithm::Direct => Recipe::Direct { window: None },
-            Algorithm::HalvingDoubling => Recipe::HalvingDoubling,
-        };
-        let entries = |collective: Collective| {
-            let entry = |dim: &network::Dimension| Entry { recipe: recipe(dim.block, collective), whole: false };
-            system.network.dims.iter().map(entry).collect()
-        };
-        let npu = &system.npu;
-        let remote = tier.and_then(|tier| system.memory.tiers.get(usize::from(tier)));
-        Self {
-            dimensions: system.network.dims.iter().map(dimension).collect(),
-            congestion: Congestion::Unaware,
-            algorithms: Collective::ALL.map(entries),
-            own: Own::default(),
-            hierarchy: Hierarchy::ScatterGather,
-            chunks: collectives.chunks,
-            active_chunks: collectives.active_chunks,
-            queues: 1,
-            endpoint_delay: collectives.endpoint_delay.as_nanoseconds(),
-            memory_bandwidth: if collectives.local_reduction { npu.memory_bandwidth.get() } else { f64::INFINITY },
-            pace: if npu.peak.get() > 0.0 {
-                Pace::Roofline {
-                    peak: npu.peak.get() * npu.gemm_efficiency,
-                    memory: npu.memory_bandwidth.get() * npu.memory_efficiency,
-                }
-            } else {
-                // A collective alone needs no NPU that computes.
-                Pace::Recorded
-            },
-            remote: remote.map(|tier| RemoteMemory {
-                place: Place::PerNpu,
-                latency: tier.latency.as_nanoseconds(),
-                bandwidth: tier.bandwidth.get() / 1e9 / real(tier.shared_by.max(1)),
-            }),
-            bus: None,
-            rendezvous: false,
-            dimension_order: collectives.dimension_order,
-            queue_order: collectives.queue_order,
-            rules: system.rules,
-        }
     }
 }

@@ -73,6 +73,8 @@ impl Fabric {
             size: dimension.size,
             bandwidth: Bandwidth::bytes_per_second(dimension.npu_bandwidth() * 1e9),
             hop_latency: Delay::nanoseconds(dimension.latency),
+            algorithm: None,
+            window: None,
         };
         let spans = match given {
             Some(given) => given.iter().cloned().map(Some).collect(),
