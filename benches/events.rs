@@ -6,10 +6,8 @@ use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
 use starsweep::engine::event_driven::{Ask, Path, simulate_by};
-use starsweep::system::collective::Collective;
-use starsweep::system::machine::{
-    Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
-};
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::machine::{Dimension, Entry, Machine};
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::workload::trace::graph::Draft;
@@ -23,23 +21,11 @@ fn main() {
 fn machine(sizes: &[u32], chunks: u64) -> Machine {
     let dimension = |&size: &u32| Dimension { block: Topology::Ring, size, bandwidth: 107.374_182_4, latency: 500.0 };
     Machine {
-        dimensions: sizes.iter().map(dimension).collect(),
-        congestion: Congestion::Unaware,
-        algorithms: std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }; sizes.len()]),
-        own: Own::default(),
-        hierarchy: Hierarchy::ScatterGather,
         chunks,
-        active_chunks: 1,
-        queues: 1,
         endpoint_delay: 10.0,
         memory_bandwidth: 1600e9,
-        pace: Pace::Recorded,
-        remote: None,
-        bus: None,
-        rendezvous: false,
-        dimension_order: DimensionOrder::Ascending,
-        queue_order: QueueOrder::Fifo,
         rules: Rules::ASTRA_SIM,
+        ..Machine::plain(sizes.iter().map(dimension).collect(), &vec![Entry::of(Algorithm::Ring); sizes.len()])
     }
 }
 

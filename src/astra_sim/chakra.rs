@@ -27,15 +27,12 @@ pub const COMM_TYPES: [(&str, Option<Collective>); 10] = [
     ("ALL_GATHER", Some(Collective::AllGather)),
     ("GATHER", None),
     ("SCATTER", None),
-    (BROADCAST, None),
+    ("BROADCAST", Some(Collective::Broadcast)),
     ("ALL_TO_ALL", Some(Collective::AllToAll)),
     ("REDUCE_SCATTER", Some(Collective::ReduceScatter)),
     ("REDUCE_SCATTER_BLOCK", None),
     ("BARRIER", None),
 ];
-/// The collective that is not simulated, but lasts as long as was recorded.
-pub const BROADCAST: &str = "BROADCAST";
-
 /// How many mistakes of a file are told.
 const MANY: usize = 8;
 
@@ -312,13 +309,14 @@ impl Reader<'_> {
             dimensions = u32::MAX;
         }
         match collective {
-            Some(collective) => Ok(Work::Collective { collective, bytes, group, dimensions }),
-            None if name == BROADCAST => {
-                self.odd(Oddity::Broadcast, raw.id);
-                Ok(Work::Broadcast { bytes, group })
+            Some(collective) => {
+                if collective == Collective::Broadcast {
+                    self.odd(Oddity::Broadcast, raw.id);
+                }
+                Ok(Work::Collective { collective, bytes, group, dimensions })
             }
             None => Err(format!(
-                "is a {name}, which is not simulated; all-reduce, all-gather, reduce-scatter and all-to-all are"
+                "is a {name}, which is not simulated; all-reduce, all-gather, reduce-scatter, all-to-all and broadcast are"
             )),
         }
     }

@@ -232,13 +232,13 @@ pub fn fit(machine: &Machine, trace: &Trace, remarks: &mut Remarks) {
         for node in graph.nodes() {
             let name = || format!("operation {} of rank {}", node.id, rank());
             match node.work {
-                Work::Collective { collective, .. } => {
+                Work::Collective { collective, .. } if !machine.is_delay(collective) => {
                     let k = collective as usize;
                     let has = !machine.algorithms[k].is_empty()
                         || machine.own.of_collective[k].is_some()
                         || machine.own.of_operation.contains_key(&node.id);
                     if !has {
-                        lacking[k].get_or_insert_with(name);
+                        lacking[system::like(collective) as usize].get_or_insert_with(name);
                     }
                 }
                 Work::Compute { operations, bytes }
@@ -255,8 +255,8 @@ pub fn fit(machine: &Machine, trace: &Trace, remarks: &mut Remarks) {
             }
         }
     }
-    for (name, operation) in system::COLLECTIVES.iter().zip(lacking) {
-        if let Some(operation) = operation {
+    for (name, collective) in system::COLLECTIVES {
+        if let Some(operation) = &lacking[collective as usize] {
             let message = format!("{operation} needs an algorithm for {name}, and the system file has none");
             remarks.say(Diagnostic::error(message).help(format!("write `\"{name}-implementation\": [\"ring\"]`")));
         }

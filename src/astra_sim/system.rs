@@ -8,16 +8,34 @@ use super::fields::{Fields, Form, counted, open};
 use crate::input::diagnostic::suggest;
 use crate::input::tree::Value;
 use crate::input::{Place, Remarks};
-use crate::system::collective::Collective;
-use crate::system::machine::{Bus, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe};
+use crate::system::collective::{Algorithm, Collective};
+use crate::system::dimension_order::DimensionOrder;
+use crate::system::machine::{Bus, Entry, Hierarchy, Machine, Own, Pace};
+use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Quirk;
 use crate::units::{single, whole};
 
 /// What the file is, in remarks.
 const WHAT: &str = "the system file";
 
-/// Collectives as the keys name them, in the order of [`Collective::ALL`].
-pub const COLLECTIVES: [&str; Collective::ALL.len()] = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all"];
+/// Collectives as the keys name them.
+pub const COLLECTIVES: [(&str, Collective); 4] = [
+    ("all-reduce", Collective::AllReduce),
+    ("reduce-scatter", Collective::ReduceScatter),
+    ("all-gather", Collective::AllGather),
+    ("all-to-all", Collective::AllToAll),
+];
+
+/// The collective whose algorithms one has: its own, or those of what it resembles.
+#[must_use]
+pub const fn like(collective: Collective) -> Collective {
+    match collective {
+        Collective::Broadcast => Collective::AllReduce,
+        Collective::Scatter => Collective::ReduceScatter,
+        own => own,
+    }
+}
+
 /// What follows the name of a collective in the key of its algorithms.
 const ALGORITHMS: &str = "-implementation";
 /// What follows it in the key of its own trace.
@@ -75,11 +93,11 @@ pub const QUEUE_ORDERS: [(&str, QueueOrder); 4] = [
 pub const HIERARCHIES: [(&str, Hierarchy); 2] =
     [("baseline", Hierarchy::PerDimension), ("localBWAware", Hierarchy::ScatterGather)];
 /// Words for algorithms, without windows.
-const RECIPES: [(&str, Recipe); 4] = [
-    ("ring", Recipe::Ring),
-    ("direct", Recipe::Direct { window: None }),
-    ("halvingDoubling", Recipe::HalvingDoubling),
-    ("doubleBinaryTree", Recipe::DoubleBinaryTree),
+const ALGORITHM_WORDS: [(&str, Algorithm); 4] = [
+    ("ring", Algorithm::Ring),
+    ("direct", Algorithm::Direct),
+    ("halvingDoubling", Algorithm::HalvingDoubling),
+    ("doubleBinaryTree", Algorithm::DoubleBinaryTree),
 ];
 
 /// Reads a machine without its network and remote memory, and the traces of collectives that are graphs.
@@ -95,7 +113,9 @@ pub fn read(
     let before = remarks.errors();
     let mut fields = Fields::new(&node, WHAT, remarks);
     report_unread(&mut fields);
-    let algorithms = COLLECTIVES.map(|name| algorithms(name, dimensions, &mut fields));
+    let lists = COLLECTIVES.map(|(name, collective)| (collective, algorithms(name, dimensions, &mut fields)));
+    let list = |collective: Collective| lists.iter().find(|list| list.0 == like(collective));
+    let algorithms = Collective::ALL.map(|collective| list(collective).map_or_else(Vec::new, |list| list.1.clone()));
     let (own, traces) = own(path, &mut fields);
     let roofline = fields.switch("roofline-enabled").unwrap_or(false);
     let memory_bandwidth = memory_bandwidth(roofline, &mut fields);
@@ -124,7 +144,8 @@ pub fn read(
 
 /// Says which keys count for nothing.
 fn report_unread(fields: &mut Fields<'_>) {
-    let of_collectives = COLLECTIVES.iter().flat_map(|name| [ALGORITHMS, CUSTOM].map(|end| format!("{name}{end}")));
+    let of_collectives =
+        COLLECTIVES.iter().flat_map(|(name, _)| [ALGORITHMS, CUSTOM].map(|end| format!("{name}{end}")));
     let of_collectives: Vec<String> = of_collectives.collect();
     let known: Vec<&str> = KEYS.into_iter().chain(IDLE).chain(of_collectives.iter().map(String::as_str)).collect();
     fields.unknown(&known);
@@ -178,35 +199,30 @@ fn entry(text: &str) -> Result<Entry, String> {
         }
         _ => (text.to_owned(), false),
     };
-    if let Some((name, recipe)) = RECIPES.iter().find(|recipe| recipe.0 == plain) {
-        return match recipe {
-            Recipe::DoubleBinaryTree if whole => Err(format!("it runs on one dimension alone: write `{name}`")),
-            recipe => Ok(Entry { recipe: *recipe, whole }),
+    if let Some(&(name, algorithm)) = ALGORITHM_WORDS.iter().find(|word| word.0 == plain) {
+        return match algorithm {
+            Algorithm::DoubleBinaryTree if whole => Err(format!("it runs on one dimension alone: write `{name}`")),
+            algorithm => Ok(Entry { whole, ..Entry::of(algorithm) }),
         };
     }
     if let Some(window) = plain.strip_prefix("direct") {
+        let direct = |window| Ok(Entry { algorithm: Algorithm::Direct, window, whole });
         return match window.parse::<i32>() {
-            Ok(-1) => Ok(Entry { recipe: Recipe::Direct { window: None }, whole }),
-            Ok(window) if window > 0 => {
-                Ok(Entry { recipe: Recipe::Direct { window: Some(window.unsigned_abs()) }, whole })
-            }
+            Ok(-1) => direct(None),
+            Ok(window) if window > 0 => direct(Some(window.unsigned_abs())),
             _ => Err("`direct8` has at most 8 messages under way, `direct` all".to_owned()),
         };
     }
     let whole = ["oneRing", "oneDirect", "oneHalvingDoubling"];
-    Err(suggest(text, RECIPES.iter().map(|recipe| recipe.0).chain(whole)).unwrap_or_default())
+    Err(suggest(text, ALGORITHM_WORDS.iter().map(|word| word.0).chain(whole)).unwrap_or_default())
 }
 
 /// The word for an algorithm.
 #[must_use]
 pub fn word(entry: Entry) -> String {
-    let plain = match entry.recipe {
-        Recipe::Ring => "ring".to_owned(),
-        Recipe::Direct { window: None } => "direct".to_owned(),
-        Recipe::Direct { window: Some(window) } => format!("direct{window}"),
-        Recipe::HalvingDoubling => "halvingDoubling".to_owned(),
-        Recipe::DoubleBinaryTree => "doubleBinaryTree".to_owned(),
-    };
+    let name = ALGORITHM_WORDS.iter().find(|word| word.1 == entry.algorithm).map_or("", |word| word.0);
+    let window = entry.window.filter(|_| entry.algorithm == Algorithm::Direct);
+    let plain = window.map_or_else(|| name.to_owned(), |window| format!("{name}{window}"));
     if entry.whole { format!("one{}{}", plain[..1].to_uppercase(), &plain[1..]) } else { plain }
 }
 
@@ -221,11 +237,11 @@ fn own(file: &Path, fields: &mut Fields<'_>) -> (Own, Vec<PathBuf>) {
         });
         crate::units::narrow(place as u64)
     };
-    for (k, name) in COLLECTIVES.into_iter().enumerate() {
+    for (name, collective) in COLLECTIVES {
         let key = format!("{name}{CUSTOM}");
         let Some(items) = fields.list(&key) else { continue };
         if let [item] = items {
-            own.of_collective[k] = fields.text(&key, item).map(|prefix| number(prefix, &mut traces));
+            own.of_collective[collective as usize] = fields.text(&key, item).map(|prefix| number(prefix, &mut traces));
         } else if let Some(node) = fields.get(&key) {
             let message = format!("`{key}` names {} traces", items.len());
             fields.error(node.place, message, "it names one: the path before `.0.et`");

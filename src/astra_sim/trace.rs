@@ -264,7 +264,7 @@ fn strangers(rank: u32, graph: &Graph, claim: Option<(u32, u64)>, groups: &[Grou
     let mut seen = BTreeSet::new();
     for node in graph.nodes() {
         match node.work {
-            Work::Collective { group: Some(group), .. } | Work::Broadcast { group: Some(group), .. } => {
+            Work::Collective { group: Some(group), .. } => {
                 let group_of = &groups[group as usize];
                 if seen.insert(group) && !group_of.ranks.contains(&rank) {
                     let (id, operation) = (group_of.id, node.id);

@@ -11,6 +11,7 @@ use super::record::{Written, append, put_after, put_attribute, put_bytes, put_nu
 use super::system::{COLLECTIVES, DIMENSION_ORDERS, HIERARCHIES, QUEUE_ORDERS, word};
 use super::{Files, Options, groups, memory, network, trace};
 use crate::system::MAX_DIMS;
+use crate::system::collective::Collective;
 use crate::system::machine::{Machine, Pace};
 use crate::workload::trace::{Graph, Group, Node, Trace, Work};
 
@@ -124,7 +125,8 @@ fn system(machine: &Machine) -> Result<String, Failure> {
     set("endpoint-delay", number(machine.endpoint_delay));
     set("active-chunks-per-dimension", machine.active_chunks.into());
     set("preferred-dataset-splits", machine.chunks.into());
-    for (k, name) in COLLECTIVES.iter().enumerate() {
+    for (name, collective) in COLLECTIVES {
+        let k = collective as usize;
         if !machine.algorithms[k].is_empty() {
             let words: Vec<String> = machine.algorithms[k].iter().map(|entry| word(*entry)).collect();
             set(&format!("{name}-implementation"), words.into());
@@ -219,20 +221,17 @@ fn operation(node: &Node, name: &str, after: &[u64], groups: &[Group], to: &mut 
             whole("comm_size", bytes);
             whole("comm_tag", tag);
         }
-        Work::Collective { bytes, group, .. } | Work::Broadcast { bytes, group } => {
-            let collective = if let Work::Collective { collective, .. } = node.work { Some(collective) } else { None };
-            let is_it = |entry: &(&str, Option<_>)| {
-                entry.1 == collective && (collective.is_some() || entry.0 == super::chakra::BROADCAST)
+        Work::Collective { collective, bytes, group, dimensions } => {
+            let Some(number) = COMM_TYPES.iter().position(|entry| entry.1 == Some(collective)) else {
+                return Err(format!("no trace has a {}", Collective::NAMES[collective as usize]));
             };
-            whole("comm_type", COMM_TYPES.iter().position(is_it).unwrap_or(0) as u64);
+            whole("comm_type", number as u64);
             whole("comm_size", bytes);
             if let Some(group) = group {
                 let group = groups.get(group as usize).ok_or("it names a group that is not there")?;
                 put_attribute("pg_name", Written::Text(&group.id.to_string()), to);
             }
-            if let Work::Collective { dimensions, group: None, .. } = node.work
-                && dimensions != u32::MAX
-            {
+            if group.is_none() && dimensions != u32::MAX {
                 let last = MAX_DIMS.max(32 - dimensions.leading_zeros() as usize);
                 let flags: Vec<u8> = (0..last).map(|k| u8::from(dimensions >> k & 1 == 1)).collect();
                 put_attribute("involved_dim", Written::Flags(&flags), to);
@@ -251,6 +250,6 @@ const fn kind_of(work: Work) -> u64 {
         Work::Store { .. } => kind::STORE,
         Work::Send { .. } => kind::SEND,
         Work::Receive { .. } => kind::RECEIVE,
-        Work::Collective { .. } | Work::Broadcast { .. } => kind::COLLECTIVE,
+        Work::Collective { .. } => kind::COLLECTIVE,
     }
 }

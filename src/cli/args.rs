@@ -287,7 +287,7 @@ fn flag(text: &str) -> Result<bool, String> {
 /// Arguments of `list`.
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
-    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, strategies, metrics, keys, quirks
+    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, dimension_orders, chunk_orders, strategies, metrics, keys, quirks
     #[arg(value_name = "KIND")]
     pub what: Option<String>,
 }

@@ -10,29 +10,41 @@ use crate::run::layout::metric_column;
 use crate::sweep::key::KEYS;
 use crate::sweep::preset;
 use crate::system::collective::Algorithm;
+use crate::system::dimension_order::DimensionOrder;
+use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Quirk;
 use crate::system::topology::Topology;
 use crate::workload::strategy::Strategy;
 
-/// What can be listed besides presets.
-const PARTS: [&str; 6] = ["topologies", "algorithms", "strategies", "metrics", "keys", "quirks"];
+/// What can be listed besides presets: each kind with its entries, a name and what it is.
+fn parts() -> [(&'static str, Vec<Vec<String>>); 8] {
+    macro_rules! registered {
+        ($registry:ident) => {
+            $registry::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
+        };
+    }
+    let metric = |&part: &MetricPart| vec![metric_column(part, 0).name, part.part().meaning().into()];
+    [
+        ("topologies", registered!(Topology)),
+        ("algorithms", registered!(Algorithm)),
+        ("dimension_orders", registered!(DimensionOrder)),
+        ("chunk_orders", registered!(QueueOrder)),
+        ("strategies", registered!(Strategy)),
+        ("metrics", MetricPart::ALL.iter().map(metric).collect()),
+        ("keys", KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect()),
+        ("quirks", Quirk::ALL.iter().map(|quirk| vec![quirk.name().into(), quirk.summary().into()]).collect()),
+    ]
+}
 
 /// Lists one kind of thing, or says which kinds there are.
 #[expect(clippy::unnecessary_wraps, reason = "every subcommand has this shape")]
 pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
     let kinds = preset::kinds();
+    let parts = parts();
     let Some(what) = &args.what else {
         let mut rows: Vec<Vec<String>> =
             kinds.iter().map(|kind| vec![format!("{}s", kind.name), kind.presets.len().to_string()]).collect();
-        let counts = [
-            Topology::ALL.len(),
-            Algorithm::ALL.len(),
-            Strategy::ALL.len(),
-            MetricPart::ALL.len(),
-            KEYS.len(),
-            Quirk::ALL.len(),
-        ];
-        rows.extend(PARTS.iter().zip(counts).map(|(name, count)| vec![(*name).to_owned(), count.to_string()]));
+        rows.extend(parts.iter().map(|(name, entries)| vec![(*name).to_owned(), entries.len().to_string()]));
         anstream::println!("{}", render::table(&["list".into(), "entries".into()], &rows));
         return Ok(Exit::Complete);
     };
@@ -40,31 +52,14 @@ pub fn list(args: &ListArgs) -> anyhow::Result<Exit> {
         presets(kind);
         return Ok(Exit::Complete);
     }
-    let rows: Vec<Vec<String>> = match what.as_str() {
-        "topologies" => {
-            Topology::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
-        }
-        "algorithms" => {
-            Algorithm::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
-        }
-        "strategies" => {
-            Strategy::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
-        }
-        "metrics" => MetricPart::ALL
-            .iter()
-            .map(|&part| vec![metric_column(part, 0).name, part.part().meaning().into()])
-            .collect(),
-        "quirks" => Quirk::ALL.iter().map(|quirk| vec![quirk.name().into(), quirk.summary().into()]).collect(),
-        "keys" => KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect(),
-        _ => {
-            let names: Vec<String> = kinds.iter().map(|kind| format!("{}s", kind.name)).collect();
-            let known = names.iter().map(String::as_str).chain(PARTS);
-            anstream::eprintln!("error: there is no list `{what}`");
-            anstream::eprintln!("help: {}", suggest(what, known).unwrap_or_default());
-            return Ok(Exit::Usage);
-        }
+    let Some((_, rows)) = parts.iter().find(|part| part.0 == what) else {
+        let names: Vec<String> = kinds.iter().map(|kind| format!("{}s", kind.name)).collect();
+        let known = names.iter().map(String::as_str).chain(parts.iter().map(|part| part.0));
+        anstream::eprintln!("error: there is no list `{what}`");
+        anstream::eprintln!("help: {}", suggest(what, known).unwrap_or_default());
+        return Ok(Exit::Usage);
     };
-    anstream::println!("{}", render::table(&["name".into(), "what it is".into()], &rows));
+    anstream::println!("{}", render::table(&["name".into(), "what it is".into()], rows));
     Ok(Exit::Complete)
 }
 

@@ -139,10 +139,6 @@ fn others(trace: &Trace, rank: u32, work: Work, taking: &Taking) -> String {
                 format!("{} to take part in {what}", ranks_text(&missing))
             }
         }
-        Work::Broadcast { bytes, group } => {
-            let group = group_text(group.map(|group| trace.groups[group as usize].id));
-            format!("the other members to take part in a broadcast of {} bytes among {group}", count(bytes))
-        }
         _ => "what does not come".to_owned(),
     }
 }

@@ -12,7 +12,7 @@ use crate::input::{Diagnostic, Place, Remarks, Severity};
 use crate::sweep::collectives::Part;
 use crate::sweep::recording::Recording;
 use crate::sweep::{Loader, Said, SystemFile};
-use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace, Recipe};
+use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace};
 use crate::units::{Delay, real};
 use crate::workload::trace::Trace;
 
@@ -209,12 +209,7 @@ fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -
     ];
     let node = Node { value: mapping(lines.map(|(key, value)| (key.to_owned(), value))), place: Place::default() };
     let part = |entry: &machine::Entry| Part {
-        word: match entry.recipe {
-            Recipe::Ring => Some("ring"),
-            Recipe::Direct { window: None } => Some("direct"),
-            Recipe::HalvingDoubling => Some("halving_doubling"),
-            Recipe::Direct { .. } | Recipe::DoubleBinaryTree => None,
-        },
+        word: entry.window.is_none().then(|| entry.algorithm.name()),
         written: algorithm_word(*entry),
         whole: entry.whole,
     };

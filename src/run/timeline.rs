@@ -146,7 +146,6 @@ fn describe(work: Work) -> String {
         Work::Collective { collective, bytes, .. } => {
             format!("{} of {bytes} bytes", Collective::NAMES[collective as usize])
         }
-        Work::Broadcast { bytes, .. } => format!("broadcast of {bytes} bytes"),
         Work::Send { to, bytes, tag } => format!("send {bytes} bytes to rank {to}, tag {tag}"),
         Work::Receive { from, bytes, tag } => format!("receive {bytes} bytes from rank {from}, tag {tag}"),
         Work::Load { bytes } => format!("load {bytes} bytes"),

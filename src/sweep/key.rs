@@ -3,8 +3,9 @@
 
 use super::fidelity::Fidelity;
 use crate::system::collective::{Algorithm, Choice, Collective};
-use crate::system::machine::{DimensionOrder, QueueOrder};
+use crate::system::dimension_order::DimensionOrder;
 use crate::system::memory::MAX_TIERS;
+use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
@@ -223,9 +224,9 @@ keys! {
         "what an NPU needs before each step of a collective; the default is the reference's [ASTRA2]";
     LocalReduction = "collectives.local_reduction", Kind::Flag, Default::Is(1.0), Some("local_reduction"),
         "whether reducing a received block costs local memory bandwidth";
-    DimensionOrder = "collectives.dimension_order", Kind::Choice(&DimensionOrder::NAMES), Default::Is(0.0), Some("dimension_order"),
+    DimensionOrder = "collectives.dimension_order", Kind::Choice(DimensionOrder::NAMES), Default::Is(0.0), Some("dimension_order"),
         "in which order chunks take the dimensions: innermost first, each chunk one further, or by load (`themis`); all but `ascending` need `fidelity: event_driven` [ASTRA2]";
-    ChunkOrder = "collectives.chunk_order", Kind::Choice(&QueueOrder::NAMES), Default::Is(0.0), Some("chunk_order"),
+    ChunkOrder = "collectives.chunk_order", Kind::Choice(QueueOrder::NAMES), Default::Is(0.0), Some("chunk_order"),
         "which chunk that waits for a dimension goes first; all but `fifo` need `fidelity: event_driven` [ASTRA2]";
     Rules = "rules", Kind::Choice(&Rules::NAMES), Default::Is(0.0), Some("rules"),
         "`ours`: bandwidth is conserved, times are whole picoseconds; `astra_sim`: the reference simulator's, to the cycle; needs `fidelity: event_driven` [ASTRA2]";
@@ -380,6 +381,4 @@ pub const LATER_VALUES: &[(&str, &str, &str)] = &[
     ("recompute", "core_attn", "recomputation by modules"),
     ("recompute", "mlp", "recomputation by modules"),
     ("recompute", "layernorm", "recomputation by modules"),
-    ("collective", "broadcast", "broadcast"),
-    ("algorithm", "double_binary_tree", "double binary trees"),
 ];

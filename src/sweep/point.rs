@@ -6,8 +6,9 @@ use super::fidelity::Fidelity;
 use super::inputs::Inputs;
 use super::key::{DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, TIER_KEYS, TIERS_FROM, TierId};
 use crate::system::collective::{Algorithm, Choice, Collective};
-use crate::system::machine::{DimensionOrder, QueueOrder};
+use crate::system::dimension_order::DimensionOrder;
 use crate::system::memory::{MAX_TIERS, Tier};
+use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, System};
@@ -147,8 +148,8 @@ pub fn system(inputs: &Inputs) -> System {
             endpoint_delay: Delay::seconds(inputs.key(Id::EndpointDelay)),
             local_reduction: flag(inputs, Id::LocalReduction),
             active_chunks: narrow(count(inputs, Id::ActiveChunks)),
-            dimension_order: part(&DimensionOrder::ALL, inputs.key(Id::DimensionOrder)),
-            queue_order: part(&QueueOrder::ALL, inputs.key(Id::ChunkOrder)),
+            dimension_order: part(DimensionOrder::ALL, inputs.key(Id::DimensionOrder)),
+            queue_order: part(QueueOrder::ALL, inputs.key(Id::ChunkOrder)),
             ..Collectives::default()
         },
         rules: part(&Rules::NAMED, inputs.key(Id::Rules)),

@@ -53,7 +53,9 @@ impl Cost {
     ///
     /// All-reduce is a reduce-scatter over the dimensions from the innermost outwards, an all-reduce on the outermost, an
     /// all-gather back [ASTRA2, Cho19]; with group sizes g0, g1, ... dimension k handles S / (g0 * ... * g(k-1)) and each
-    /// NPU sends 2 (gk - 1) / gk of that. All-to-all goes through every dimension with all of its bytes. The K chunks are
+    /// NPU sends 2 (gk - 1) / gk of that. A broadcast is a scatter and an
+    /// all-gather in the same way. All-to-all goes through every dimension with all of its bytes, and so does what runs
+    /// [`MultiDim::PerDimension`]. The K chunks are
     /// equal, and one chunk at a time uses a dimension: bandwidth is never spent twice.
     ///
     /// Worked: 2 dimensions of 4 and 2, phases of one chunk P1 = 16,990 ns, P2 = 4,215 ns, P3 = 5,200 ns, K = 4 gives
@@ -68,19 +70,22 @@ impl Cost {
         let mut inwards: ArrayVec<Phase, MAX_DIMS> = ArrayVec::new();
         let mut outwards: ArrayVec<Phase, MAX_DIMS> = ArrayVec::new();
         let mut running = size.as_real() / chunks;
+        let is_per_dimension = system.collectives.multi_dim == MultiDim::PerDimension;
+        let halves = collective.halves().filter(|_| !is_per_dimension);
+        // Bytes become fewer outwards where each member keeps, or has at first, a part of them.
+        let is_split = halves.is_some() || collective.scatters() || collective == Collective::AllGather;
         for (k, span) in spans.iter().enumerate() {
             let outermost = k + 1 == spans.len();
-            let (first, second) = match (collective, outermost) {
-                (Collective::AllReduce, true) => (Some(Collective::AllReduce), None),
-                (Collective::AllReduce, false) => (Some(Collective::ReduceScatter), Some(Collective::AllGather)),
-                (single, _) => (Some(single), None),
+            let place = Place::of(span, system);
+            let algorithm = system.algorithm(collective, place.dimension);
+            let phase = |kind: Collective| Phase::of(kind, running, algorithm, &place);
+            let (first, second) = match halves.filter(|_| !outermost) {
+                Some((out, back)) => (phase(out), phase(back)),
+                None => (phase(collective), Phase::default()),
             };
-            let phase = |kind: Option<Collective>| {
-                kind.map_or_else(Phase::default, |kind| Phase::of(kind, running, span, system))
-            };
-            outwards.push(phase(first));
-            inwards.push(phase(second));
-            if collective != Collective::AllToAll {
+            outwards.push(first);
+            inwards.push(second);
+            if is_split {
                 running /= f64::from(span.members);
             }
         }
@@ -90,7 +95,7 @@ impl Cost {
         let taken_twice = spans.windows(2).any(|pair| pair[0].dim == pair[1].dim);
         let delay = if taken_twice {
             outwards.iter().chain(&inwards).fold(Delay::ZERO, |sum, phase| sum + phase.delay) * chunks
-        } else if collective == Collective::AllReduce {
+        } else if halves.is_some() {
             there_and_back(&outwards, &inwards, chunks)
         } else {
             one_way(&outwards, chunks)
@@ -108,13 +113,14 @@ impl Phase {
     ///
     /// D the endpoint delay, h hops of latency a, m bytes sent, r bytes reduced, B the dimension's bandwidth of which
     /// the building block leaves a share, M the local memory's bandwidth (no reduction term without `local_reduction`).
-    fn of(collective: Collective, size: f64, span: &Span, system: &System) -> Self {
+    fn of(collective: Collective, size: f64, algorithm: Algorithm, place: &Place<'_>) -> Self {
         let mut total = Self::default();
-        let place = Place::of(span, system);
-        place.legs(system.algorithm(collective, place.dimension), collective, size, &mut |leg| {
+        place.legs(algorithm, collective, size, &mut |leg| {
             let repeat = f64::from(leg.repeat);
             total.delay = total.delay + leg.total() * repeat;
-            total.sent[leg.role as usize] += repeat * leg.sent;
+            if let Some(role) = leg.role.number() {
+                total.sent[role] += repeat * leg.sent;
+            }
         });
         total
     }
@@ -131,6 +137,8 @@ pub struct Place<'a> {
     pub endpoint_delay: Delay,
     /// The local memory's bandwidth, if reductions cost it.
     pub memory_bandwidth: Option<Bandwidth>,
+    /// How many messages of a direct exchange are under way at once; all if there is none.
+    pub window: Option<u32>,
 }
 
 /// A step of a phase with what it costs, repeated.
@@ -164,15 +172,18 @@ impl<'a> Place<'a> {
     /// A part of a system's network.
     #[must_use]
     pub fn of(span: &'a Span, system: &'a System) -> Self {
-        let Collectives { endpoint_delay, local_reduction, .. } = system.collectives;
+        let Collectives { endpoint_delay, local_reduction, window, .. } = system.collectives;
         let memory_bandwidth = local_reduction.then_some(system.npu.memory_bandwidth);
-        Self { span, dimension: &system.network.dims[span.dim], endpoint_delay, memory_bandwidth }
+        let dimension = &system.network.dims[span.dim];
+        Self { span, dimension, endpoint_delay, memory_bandwidth, window: dimension.window.or(window) }
     }
 
     /// The steps of a collective of `size` bytes here, in order.
     pub fn legs(&self, algorithm: Algorithm, collective: Collective, size: f64, emit: &mut dyn FnMut(Leg)) {
         let Dimension { block, bandwidth, hop_latency, .. } = *self.dimension;
-        algorithm.part().steps(collective, self.span.members, &mut |step| {
+        let (algorithm, members) = (algorithm.part(), self.span.members);
+        let window = algorithm.window(self.window, members);
+        algorithm.steps(collective, (members, window), &mut |step| {
             let carry = block.part().carry(step.pattern, self.span);
             let reduction = self
                 .memory_bandwidth
@@ -192,7 +203,7 @@ impl<'a> Place<'a> {
     /// A message to the next member of the group.
     #[must_use]
     pub fn send(&self, size: Bytes) -> Delay {
-        let carry = self.dimension.block.part().carry(Pattern::Send, self.span);
+        let carry = self.dimension.block.part().carry(Pattern::Send { distance: 1 }, self.span);
         self.endpoint_delay + self.dimension.hop_latency * carry.hops + size / (self.dimension.bandwidth * carry.share)
     }
 }

@@ -6,9 +6,11 @@ use thiserror::Error;
 
 use super::System;
 use super::collective::{Algorithm, Collective};
+use super::dimension_order::DimensionOrder;
 use super::hierarchy::MultiDim;
 pub use super::network::Congestion;
 use super::network::{self, MAX_DIMS, Span, Spans};
+use super::queue_order::QueueOrder;
 use super::rules::{Quirk, Rules};
 use super::topology::Topology;
 use crate::units::{Delay, Time, narrow, real, whole};
@@ -26,29 +28,29 @@ pub struct Dimension {
     pub latency: f64,
 }
 
-/// How a collective runs on one dimension, in the reference's terms [ASTRA2].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recipe {
-    /// Every member passes blocks on to the next.
-    Ring,
-    /// Every member sends to all others, at most so many at a time.
-    Direct {
-        /// How many messages are under way at once; all if there is none.
-        window: Option<u32>,
-    },
-    /// Exchanges with partners 1, 2, 4, ... away.
-    HalvingDoubling,
-    /// Two trees that take turns, chunk by chunk; an all-reduce whatever is asked.
-    DoubleBinaryTree,
-}
-
-/// An algorithm of a list: a recipe on its dimension, or on one flat ring of all NPUs.
+/// An algorithm of a list: on its dimension, or over all NPUs as if they were one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The recipe.
-    pub recipe: Recipe,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// How many messages of a direct exchange are under way at once; all if there is none.
+    pub window: Option<u32>,
     /// Whether it runs over all NPUs at once, in place of its dimension and those that follow.
     pub whole: bool,
+}
+
+impl Entry {
+    /// An algorithm on its dimension, with all messages at once where it has windows.
+    #[must_use]
+    pub const fn of(algorithm: Algorithm) -> Self {
+        Self { algorithm, window: None, whole: false }
+    }
+
+    /// A direct exchange with so many messages under way at once.
+    #[must_use]
+    pub const fn direct(window: u32) -> Self {
+        Self { algorithm: Algorithm::Direct, window: Some(window), whole: false }
+    }
 }
 
 /// The shape of an all-reduce over several dimensions.
@@ -58,58 +60,6 @@ pub enum Hierarchy {
     PerDimension,
     /// Reduce-scatter inwards out, all-reduce on the last, all-gather back.
     ScatterGather,
-}
-
-/// In which order a chunk takes the dimensions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DimensionOrder {
-    /// Innermost first; outermost first for an all-gather.
-    Ascending,
-    /// Each chunk begins one dimension further.
-    RoundRobin,
-    /// By load, chunk by chunk.
-    Themis,
-    /// By load, with chunks as large as the difference in load.
-    ThemisFlex,
-}
-
-impl DimensionOrder {
-    /// Every order; the first holds where nothing is said.
-    pub const ALL: [Self; 4] = [Self::Ascending, Self::RoundRobin, Self::Themis, Self::ThemisFlex];
-    /// The names that people write, in the same order.
-    pub const NAMES: [&'static str; 4] = ["ascending", "round_robin", "themis", "themis_flex"];
-
-    /// Whether chunks may be of other sizes than they were cut in.
-    #[must_use]
-    pub const fn is_flexible(self) -> bool {
-        matches!(self, Self::ThemisFlex)
-    }
-
-    /// Whether chunks go by load.
-    #[must_use]
-    pub const fn is_by_load(self) -> bool {
-        matches!(self, Self::Themis | Self::ThemisFlex)
-    }
-}
-
-/// Which chunk of a queue goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueOrder {
-    /// That which came first.
-    Fifo,
-    /// That with the fewest bytes.
-    SmallestFirst,
-    /// That with the fewest phases to go.
-    LessRemainingPhaseFirst,
-    /// Reduce-scatters and all-gathers take turns.
-    Rg,
-}
-
-impl QueueOrder {
-    /// Every order; the first holds where nothing is said.
-    pub const ALL: [Self; 4] = [Self::Fifo, Self::SmallestFirst, Self::LessRemainingPhaseFirst, Self::Rg];
-    /// The names that people write, in the same order.
-    pub const NAMES: [&'static str; 4] = ["fifo", "smallest_first", "less_remaining_phase_first", "rg"];
 }
 
 /// The times of a shared memory bus, nanoseconds.
@@ -222,6 +172,31 @@ pub struct Own {
 pub struct Contradiction(pub &'static str);
 
 impl Machine {
+    /// A machine of some dimensions, each with an algorithm of its own, whatever the collective, and nothing that costs time but
+    /// its links: in one chunk, without delays, reductions and congestion, under our rules.
+    #[must_use]
+    pub fn plain(dimensions: Vec<Dimension>, algorithms: &[Entry]) -> Self {
+        Self {
+            dimensions,
+            congestion: Congestion::Unaware,
+            algorithms: std::array::from_fn(|_| algorithms.to_vec()),
+            own: Own::default(),
+            hierarchy: Hierarchy::ScatterGather,
+            chunks: 1,
+            active_chunks: 1,
+            queues: 1,
+            endpoint_delay: 0.0,
+            memory_bandwidth: f64::INFINITY,
+            pace: Pace::Recorded,
+            remote: None,
+            bus: None,
+            rendezvous: false,
+            dimension_order: DimensionOrder::Ascending,
+            queue_order: QueueOrder::Fifo,
+            rules: Rules::OURS,
+        }
+    }
+
     /// A system as the event-driven engine sees it, with the tier that its jobs stream through, if they do.
     #[must_use]
     pub fn of(system: &System, tier: Option<u8>) -> Self {
@@ -237,13 +212,10 @@ impl Machine {
             dimension
         };
         let whole = collectives.multi_dim == MultiDim::Flat;
-        let entry = |collective: Collective, dim: &network::Dimension| {
-            let recipe = match system.algorithm(collective, dim) {
-                Algorithm::Ring => Recipe::Ring,
-                Algorithm::Direct => Recipe::Direct { window: dim.window.or(collectives.window) },
-                Algorithm::HalvingDoubling => Recipe::HalvingDoubling,
-            };
-            Entry { recipe, whole }
+        let entry = |collective: Collective, dim: &network::Dimension| Entry {
+            algorithm: system.algorithm(collective, dim),
+            window: dim.window.or(collectives.window),
+            whole,
         };
         let dims = || system.network.dims.iter().take(if whole { 1 } else { MAX_DIMS });
         let entries = |collective: Collective| dims().map(|dim| entry(collective, dim)).collect();
@@ -291,6 +263,12 @@ impl Machine {
         self.dimensions.iter().map(|dimension| dimension.size).product()
     }
 
+    /// Whether a collective is not sent, but lasts as long as was recorded.
+    #[must_use]
+    pub fn is_delay(&self, collective: Collective) -> bool {
+        collective == Collective::Broadcast && self.rules.has(Quirk::BroadcastIsADelay)
+    }
+
     /// Whether the machine can be simulated.
     ///
     /// # Errors
@@ -330,10 +308,7 @@ impl Machine {
                 self.algorithms.iter().all(|list| list.len() <= self.dimensions.len()),
                 "a collective has more algorithms than there are dimensions",
             ),
-            (
-                entries().all(|entry| entry.recipe != Recipe::Direct { window: Some(0) }),
-                "a direct algorithm has no message under way",
-            ),
+            (entries().all(|entry| entry.window != Some(0)), "an algorithm has no message under way"),
         ];
         match says.into_iter().find(|says| !says.0) {
             Some((_, what)) => Err(Contradiction(what)),

@@ -1,20 +1,23 @@
 //! The machine: an NPU, the network between NPUs, the memories around them, as data and closed forms.
 
 pub mod collective;
+pub mod dimension_order;
 pub mod hierarchy;
 pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod npu;
+pub mod queue_order;
 pub mod rules;
 pub mod topology;
 
 use collective::{Algorithm, Choice, Collective};
+use dimension_order::DimensionOrder;
 use hierarchy::MultiDim;
-use machine::{DimensionOrder, QueueOrder};
 pub use memory::Memory;
 pub use network::{Dimension, MAX_DIMS, Network, Span, Spans};
 pub use npu::{Format, Npu};
+use queue_order::QueueOrder;
 use rules::Rules;
 
 use crate::units::Delay;

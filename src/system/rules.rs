@@ -133,7 +133,7 @@ impl Quirk {
                 "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written"
             }
             Self::TreesReduceAll => {
-                "a double binary tree does an all-reduce whatever is asked; ours: an all-reduce alone has trees"
+                "a double binary tree does an all-reduce whatever is asked; ours: all-reduces and broadcasts have trees, others go as a ring"
             }
             Self::RepeatedNumbers => {
                 "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error"

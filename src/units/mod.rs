@@ -63,6 +63,13 @@ pub fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
+/// A small number as `u8`; what does not fit becomes `u8::MAX`.
+#[inline]
+#[must_use]
+pub fn small(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
 /// A count as `usize`; what does not fit becomes `usize::MAX`.
 #[inline]
 #[must_use]

@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use starsweep::astra_sim::{Files, Input, Options, options, read, read_machine, read_trace, write};
 use starsweep::engine::event_driven::simulate;
 use starsweep::input::{Remarks, Severity};
-use starsweep::system::collective::Collective;
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::dimension_order::DimensionOrder;
 use starsweep::system::machine::{
-    Bus, Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, Place, QueueOrder, Recipe,
-    RemoteMemory,
+    Bus, Congestion, Dimension, Entry, Hierarchy, Machine, Own, Pace, Place, RemoteMemory,
 };
+use starsweep::system::queue_order::QueueOrder;
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::units::Time;
@@ -400,7 +401,7 @@ fn a_collective_of_its_own_needs_a_graph_for_each_member() {
     }
     let input = case.read().unwrap_or_else(|problems| panic!("{problems:?}"));
     assert_eq!((input.trace.own.len(), input.trace.own[0].len()), (1, 4));
-    assert_eq!(input.machine.own.of_collective, [Some(0), None, None, None]);
+    assert_eq!(input.machine.own.of_collective, [Some(0), None, None, None, None, None]);
     case.put("own.3.et", chakra::trace(&right()));
     assert!(case.said().contains("`own.3.et`: operation 2 is neither a message nor a computation"), "{}", case.said());
 }
@@ -430,12 +431,12 @@ fn machines() -> impl Strategy<Value = Machine> {
             latency,
         });
     let recipe = prop_oneof![
-        Just(Recipe::Ring),
-        Just(Recipe::HalvingDoubling),
-        Just(Recipe::Direct { window: None }),
-        (1_u32..9).prop_map(|window| Recipe::Direct { window: Some(window) }),
+        Just(Entry::of(Algorithm::Ring)),
+        Just(Entry::of(Algorithm::HalvingDoubling)),
+        Just(Entry::of(Algorithm::Direct)),
+        (1_u32..9).prop_map(Entry::direct),
     ];
-    let entry = (recipe, any::<bool>()).prop_map(|(recipe, whole)| Entry { recipe, whole });
+    let entry = (recipe, any::<bool>()).prop_map(|(entry, whole)| Entry { whole, ..entry });
     let place =
         prop_oneof![Just(Place::PerNpu), (1_u32..9).prop_map(|npus| Place::PerNode { npus }), Just(Place::Pool)];
     let remote = (place, 0_u32..5000, 1_u32..500).prop_map(|(place, latency, bandwidth)| RemoteMemory {
@@ -476,7 +477,8 @@ fn machines() -> impl Strategy<Value = Machine> {
         Machine {
             dimensions,
             congestion: Congestion::Unaware,
-            algorithms: std::array::from_fn(|k| entries[..entries.len().min(k + 1)].to_vec()),
+            // A file says nothing of broadcast and scatter: they are as all-reduce and reduce-scatter.
+            algorithms: std::array::from_fn(|k| entries[..entries.len().min(k % 4 + 1)].to_vec()),
             own: Own::default(),
             hierarchy: if scatters { Hierarchy::ScatterGather } else { Hierarchy::PerDimension },
             chunks,
@@ -518,7 +520,12 @@ fn works(rank: u32) -> impl Strategy<Value = Work> {
             group: Some(rank / 2),
             dimensions: u32::MAX,
         }),
-        bytes.clone().prop_map(|bytes| Work::Broadcast { bytes, group: None }),
+        bytes.clone().prop_map(|bytes| Work::Collective {
+            collective: Collective::Broadcast,
+            bytes,
+            group: None,
+            dimensions: u32::MAX
+        }),
         (bytes.clone(), 0_u64..1 << 32).prop_map(move |(bytes, tag)| Work::Send { to: peer, bytes, tag }),
         (bytes, 0_u64..1 << 32).prop_map(move |(bytes, tag)| Work::Receive { from: peer, bytes, tag }),
         Just(Work::Nothing),

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use starsweep::engine::event_driven::{Ask, Outcome, Path, simulate_by};
-use starsweep::system::collective::Collective;
-use starsweep::system::machine::{
-    Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
-};
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::dimension_order::DimensionOrder;
+use starsweep::system::machine::{Congestion, Dimension, Entry, Hierarchy, Machine, Own, Pace};
+use starsweep::system::queue_order::QueueOrder;
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::units::{Time, narrow, real};
@@ -15,13 +15,13 @@ use starsweep::workload::trace::{Group, Node, Trace, Work};
 /// Bytes of which chunks, blocks and windows are whole numbers, mostly.
 const UNIT: u64 = 604_800;
 
-fn recipe() -> impl Strategy<Value = Recipe> {
+fn recipe() -> impl Strategy<Value = Entry> {
     prop_oneof![
-        2 => Just(Recipe::Ring),
-        2 => (1_u32..6).prop_map(|window| Recipe::Direct { window: Some(window) }),
-        1 => Just(Recipe::Direct { window: None }),
-        2 => Just(Recipe::HalvingDoubling),
-        1 => Just(Recipe::DoubleBinaryTree),
+        2 => Just(Entry::of(Algorithm::Ring)),
+        2 => (1_u32..6).prop_map(Entry::direct),
+        1 => Just(Entry::of(Algorithm::Direct)),
+        2 => Just(Entry::of(Algorithm::HalvingDoubling)),
+        1 => Just(Entry::of(Algorithm::DoubleBinaryTree)),
     ]
 }
 
@@ -37,18 +37,6 @@ fn dimension() -> impl Strategy<Value = Dimension> {
     })
 }
 
-/// The recipe of each dimension for a collective: trees do all-reduces, among powers of two.
-fn entries(machine: &Machine, recipes: &[Recipe], collective: Collective) -> Vec<Entry> {
-    let is_one = machine.dimensions.len() == 1 && !machine.dimension_order.is_by_load();
-    let is_whole = is_one || machine.hierarchy == Hierarchy::PerDimension;
-    let entry = |(dimension, &recipe): (&Dimension, &Recipe)| {
-        let may = collective == Collective::AllReduce && is_whole && dimension.size.is_power_of_two();
-        let recipe = if recipe == Recipe::DoubleBinaryTree && !may { Recipe::Ring } else { recipe };
-        Entry { recipe, whole: false }
-    };
-    machine.dimensions.iter().zip(recipes).map(entry).collect()
-}
-
 prop_compose! {
     fn machine()(
         dimensions in prop::collection::vec(dimension(), 1..4),
@@ -59,8 +47,8 @@ prop_compose! {
         queues in 1_u32..5,
         endpoint_delay in prop_oneof![Just(0.0), Just(10.0)],
         has_memory in any::<bool>(),
-        dimension_order in prop::sample::select(&DimensionOrder::ALL),
-        queue_order in prop::sample::select(&QueueOrder::ALL),
+        dimension_order in prop::sample::select(DimensionOrder::ALL),
+        queue_order in prop::sample::select(QueueOrder::ALL),
     ) -> Machine {
         let mut machine = Machine {
             dimensions,
@@ -81,7 +69,8 @@ prop_compose! {
             queue_order,
             rules: Rules::OURS,
         };
-        machine.algorithms = Collective::ALL.map(|collective| entries(&machine, &recipes, collective));
+        let entries: Vec<Entry> = machine.dimensions.iter().zip(recipes).map(|it| it.1).collect();
+        machine.algorithms = std::array::from_fn(|_| entries.clone());
         machine
     }
 }
@@ -182,10 +171,6 @@ fn trace(machine: &Machine, plans: &[(Plan, usize)]) -> Trace {
                     (among(kind, bytes, line(machine, rank, 0, None)), 0)
                 }
                 Plan::Irregular(kind, bytes) => {
-                    // Their number may be no power of two.
-                    let has_tree =
-                        machine.algorithms[kind as usize].iter().any(|it| it.recipe == Recipe::DoubleBinaryTree);
-                    let kind = if has_tree { Collective::AllGather } else { kind };
                     let cut = (npus * 3 / 4).max(1);
                     (among(kind, bytes, if rank < cut { (0..cut).collect() } else { (cut..npus).collect() }), 0)
                 }
@@ -195,7 +180,10 @@ fn trace(machine: &Machine, plans: &[(Plan, usize)]) -> Trace {
                     push(2 * k + 1, Work::Receive { from, bytes: bytes * UNIT, tag: k }, 0);
                     (Work::Send { to, bytes: bytes * UNIT, tag: k }, 0)
                 }
-                Plan::Broadcast(bytes) => (Work::Broadcast { bytes: bytes * UNIT, group: None }, 0),
+                Plan::Broadcast(bytes) => {
+                    let (collective, bytes) = (Collective::Broadcast, bytes * UNIT);
+                    (Work::Collective { collective, bytes, group: None, dimensions: u32::MAX }, 0)
+                }
             };
             push(2 * k, work, recorded);
             done.push(2 * k);
@@ -263,7 +251,8 @@ proptest! {
         let n = u64::from(machine.npus());
         let needed = match collective {
             Collective::AllReduce => 2 * (n - 1) * bytes,
-            Collective::ReduceScatter | Collective::AllToAll => (n - 1) * bytes,
+            Collective::ReduceScatter | Collective::AllToAll | Collective::Broadcast => (n - 1) * bytes,
+            Collective::Scatter => (n - 1) * bytes / n,
             Collective::AllGather => (n - 1) * n * bytes,
         };
         // What a message has is rounded to whole bytes.

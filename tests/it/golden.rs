@@ -5,10 +5,10 @@ use std::io::Read;
 
 use rayon::prelude::*;
 use starsweep::engine::event_driven::{Ask, Path, Refused, Stuck, Wait, simulate, simulate_by};
-use starsweep::system::collective::Collective;
-use starsweep::system::machine::{
-    Bus, Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
-};
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::dimension_order::DimensionOrder;
+use starsweep::system::machine::{Bus, Congestion, Dimension, Entry, Hierarchy, Machine, Own, Pace};
+use starsweep::system::queue_order::QueueOrder;
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::units::Time;
@@ -40,16 +40,16 @@ fn entry(word: &str) -> Entry {
     let plain = word.strip_prefix("one").map(|rest| rest[..1].to_lowercase() + &rest[1..]);
     let whole = plain.is_some();
     let plain = plain.unwrap_or_else(|| word.to_owned());
-    let recipe = match plain.as_str() {
-        "ring" => Recipe::Ring,
-        "halvingDoubling" => Recipe::HalvingDoubling,
-        "doubleBinaryTree" => Recipe::DoubleBinaryTree,
+    let entry = match plain.as_str() {
+        "ring" => Entry::of(Algorithm::Ring),
+        "halvingDoubling" => Entry::of(Algorithm::HalvingDoubling),
+        "doubleBinaryTree" => Entry::of(Algorithm::DoubleBinaryTree),
+        "direct" => Entry::of(Algorithm::Direct),
         direct => {
-            let window = direct.strip_prefix("direct").expect("an algorithm");
-            Recipe::Direct { window: (!window.is_empty()).then(|| window.parse().expect("a window")) }
+            Entry::direct(direct.strip_prefix("direct").and_then(|window| window.parse().ok()).expect("a window"))
         }
     };
-    Entry { recipe, whole }
+    Entry { whole, ..entry }
 }
 
 fn number(row: &Row, key: &str, otherwise: f64) -> f64 {
@@ -147,31 +147,20 @@ fn collective(row: &Row) -> Collective {
 }
 
 /// A machine of equal settings in every dimension: block, size, gigabytes a second.
-fn simple(dimensions: &[(Topology, u32, f64)], recipe: Recipe) -> Machine {
+fn simple(dimensions: &[(Topology, u32, f64)], entry: Entry) -> Machine {
     let dimension = |&(block, size, bandwidth): &(Topology, u32, f64)| Dimension {
         block,
         size,
         bandwidth: bandwidth * LINK_GB / 1e9,
         latency: 500.0,
     };
+    let algorithms = vec![entry; dimensions.len()];
     Machine {
-        dimensions: dimensions.iter().map(dimension).collect(),
-        congestion: Congestion::Unaware,
-        algorithms: std::array::from_fn(|_| vec![Entry { recipe, whole: false }; dimensions.len()]),
-        own: Own::default(),
-        pace: Pace::Recorded,
-        remote: None,
-        hierarchy: Hierarchy::ScatterGather,
         chunks: 4,
-        active_chunks: 1,
-        queues: 1,
         endpoint_delay: 10.0,
         memory_bandwidth: 50e9,
-        bus: None,
-        rendezvous: false,
-        dimension_order: DimensionOrder::Ascending,
-        queue_order: QueueOrder::Fifo,
         rules: Rules::ASTRA_SIM,
+        ..Machine::plain(dimensions.iter().map(dimension).collect(), &algorithms)
     }
 }
 
@@ -202,9 +191,9 @@ fn finish(machine: &Machine, collective: Collective, bytes: u64) -> Vec<u64> {
 #[test]
 fn a_ring_takes_what_a_hand_works_out() {
     // Per chunk 15 endpoint delays, 14 messages of 1,110 ns, 7 reductions of 1,965 ns.
-    let ring = simple(&[(Topology::Ring, 8, 50.0)], Recipe::Ring);
+    let ring = simple(&[(Topology::Ring, 8, 50.0)], Entry::of(Algorithm::Ring));
     assert_eq!(finish(&ring, Collective::AllReduce, 1 << 20), [4 * (15 * 10 + 14 * 1110 + 7 * 1965); 8]);
-    let two = simple(&[(Topology::Ring, 4, 50.0), (Topology::Ring, 2, 50.0)], Recipe::Ring);
+    let two = simple(&[(Topology::Ring, 4, 50.0), (Topology::Ring, 2, 50.0)], Entry::of(Algorithm::Ring));
     assert_eq!(finish(&two, Collective::AllReduce, 1 << 20), [88_760; 8]);
     let each = Machine { hierarchy: Hierarchy::PerDimension, ..two };
     assert_eq!(finish(&each, Collective::AllReduce, 1 << 20), [102_495; 8]);
@@ -212,7 +201,7 @@ fn a_ring_takes_what_a_hand_works_out() {
 
 #[test]
 fn ranks_of_a_double_binary_tree_end_one_after_the_other() {
-    let tree = simple(&[(Topology::Switch, 8, 50.0)], Recipe::DoubleBinaryTree);
+    let tree = simple(&[(Topology::Switch, 8, 50.0)], Entry::of(Algorithm::DoubleBinaryTree));
     let mut ends = finish(&tree, Collective::AllReduce, 1 << 20);
     ends.sort_unstable();
     ends.dedup();
@@ -224,7 +213,7 @@ fn a_large_switch_takes_the_reference_programs_time() {
     let switch = Machine {
         active_chunks: 2,
         memory_bandwidth: 1600e9,
-        ..simple(&[(Topology::Switch, 256, 100.0)], Recipe::Ring)
+        ..simple(&[(Topology::Switch, 256, 100.0)], Entry::of(Algorithm::Ring))
     };
     assert_eq!(finish(&switch, Collective::AllReduce, 256 << 20), [3_769_430; 256]);
 }
@@ -232,9 +221,9 @@ fn a_large_switch_takes_the_reference_programs_time() {
 #[test]
 fn themis_takes_the_reference_programs_time() {
     use DimensionOrder::{Ascending, RoundRobin, Themis, ThemisFlex};
-    let two = simple(&[(Topology::Ring, 4, 100.0), (Topology::Switch, 4, 25.0)], Recipe::Ring);
+    let two = simple(&[(Topology::Ring, 4, 100.0), (Topology::Switch, 4, 25.0)], Entry::of(Algorithm::Ring));
     let three = [(Topology::Ring, 4, 200.0), (Topology::FullyConnected, 4, 100.0), (Topology::Switch, 2, 50.0)];
-    let three = simple(&three, Recipe::Ring);
+    let three = simple(&three, Entry::of(Algorithm::Ring));
     for (machine, chunks, at_once, expected) in [
         (&two, 16, 1, [1_125_597, 2_499_792, 1_125_757, 1_125_757]),
         (&two, 16, 2, [1_125_597, 1_568_819, 684_652, 684_652]),
@@ -258,7 +247,7 @@ fn themis_takes_the_reference_programs_time() {
 
 #[test]
 fn a_deadlock_names_the_ranks_and_operations_that_wait() {
-    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Entry::of(Algorithm::Ring));
     let collective = Work::Collective { collective: Collective::AllReduce, bytes: 1 << 20, group: None, dimensions: 1 };
     let receive = Work::Receive { from: 0, bytes: 8, tag: 1 };
     let send = Work::Send { to: 1, bytes: 9, tag: 1 };
@@ -287,7 +276,7 @@ fn a_deadlock_names_the_ranks_and_operations_that_wait() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Entry::of(Algorithm::Ring));
     let trace = |work| Trace::same(graph(&[(3, work, &[])]), 4);
     let compute = trace(Work::Compute { operations: None, bytes: None });
     let impossible: [Machine; 6] = [
@@ -296,7 +285,7 @@ fn what_contradicts_itself_is_refused() {
         Machine { active_chunks: 0, ..machine.clone() },
         Machine { memory_bandwidth: 0.0, ..machine.clone() },
         Machine { pace: Pace::Roofline { peak: 0.0, memory: 50e9 }, ..machine.clone() },
-        simple(&[(Topology::Ring, 4, 50.0)], Recipe::Direct { window: Some(0) }),
+        simple(&[(Topology::Ring, 4, 50.0)], Entry::direct(0)),
     ];
     for machine in impossible {
         assert!(matches!(simulate(&machine, &compute, false), Err(Refused::Machine(_))), "{machine:?}");
@@ -325,7 +314,7 @@ fn what_contradicts_itself_is_refused() {
 #[test]
 fn a_collective_of_nothing_or_of_one_rank_ends_at_once() {
     // The reference never ends on them.
-    let machine = simple(&[(Topology::Ring, 4, 50.0)], Recipe::Ring);
+    let machine = simple(&[(Topology::Ring, 4, 50.0)], Entry::of(Algorithm::Ring));
     let collective = |bytes, group| Work::Collective { collective: Collective::AllGather, bytes, group, dimensions: 1 };
     let trace = Trace::same(graph(&[(3, collective(0, None), &[])]), 4);
     let finish = |trace: &Trace| {
@@ -425,7 +414,7 @@ fn pair_machine(row: &Row) -> Machine {
         dimensions: dimensions(row),
         congestion: congestion(row),
         rendezvous: row["rendezvous"] == "1",
-        ..simple(&[(Topology::Ring, 2, 1.0)], Recipe::Ring)
+        ..simple(&[(Topology::Ring, 2, 1.0)], Entry::of(Algorithm::Ring))
     }
 }
 

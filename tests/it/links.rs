@@ -1,11 +1,8 @@
 //! Do messages that share links wait for each other, in any number of dimensions, and lose nothing?
 
 use starsweep::engine::event_driven::simulate;
-use starsweep::system::collective::Collective;
-use starsweep::system::machine::{
-    Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, QueueOrder, Recipe,
-};
-use starsweep::system::rules::Rules;
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::machine::{Congestion, Dimension, Entry, Machine};
 use starsweep::system::topology::Topology;
 use starsweep::units::Time;
 use starsweep::workload::trace::graph::Draft;
@@ -14,24 +11,12 @@ use starsweep::workload::trace::{Graph, Node, Trace, Work};
 /// Links of 1 B/ns and 100 ns in every dimension.
 fn machine(dimensions: &[(Topology, u32)]) -> Machine {
     let dimension = |&(block, size): &(Topology, u32)| Dimension { block, size, bandwidth: 1.0, latency: 100.0 };
+    let algorithms = vec![Entry::of(Algorithm::Ring); dimensions.len()];
     Machine {
-        dimensions: dimensions.iter().map(dimension).collect(),
         congestion: Congestion::Aware,
-        algorithms: std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }; dimensions.len()]),
-        own: Own::default(),
-        hierarchy: Hierarchy::ScatterGather,
         chunks: 2,
-        active_chunks: 1,
-        queues: 1,
         endpoint_delay: 10.0,
-        memory_bandwidth: f64::INFINITY,
-        pace: Pace::Recorded,
-        remote: None,
-        bus: None,
-        rendezvous: false,
-        dimension_order: DimensionOrder::Ascending,
-        queue_order: QueueOrder::Fifo,
-        rules: Rules::OURS,
+        ..Machine::plain(dimensions.iter().map(dimension).collect(), &algorithms)
     }
 }
 

@@ -2,33 +2,32 @@
 
 use proptest::prelude::*;
 use starsweep::engine::event_driven::{Ask, Outcome, Path, simulate_by};
-use starsweep::system::collective::Collective;
-use starsweep::system::machine::{
-    Congestion, Dimension, DimensionOrder, Entry, Hierarchy, Machine, Own, Pace, Place, QueueOrder, Recipe,
-    RemoteMemory,
-};
+use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::dimension_order::DimensionOrder;
+use starsweep::system::machine::{Congestion, Dimension, Entry, Hierarchy, Machine, Own, Pace, Place, RemoteMemory};
+use starsweep::system::queue_order::QueueOrder;
 use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
 use starsweep::units::{index, narrow};
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Group, Node, Trace, Work};
 
-fn recipe() -> impl Strategy<Value = Recipe> {
+fn recipe() -> impl Strategy<Value = Entry> {
     prop_oneof![
-        3 => Just(Recipe::Ring),
-        1 => (1_u32..4).prop_map(|window| Recipe::Direct { window: Some(window) }),
-        2 => Just(Recipe::Direct { window: None }),
-        2 => Just(Recipe::HalvingDoubling),
+        3 => Just(Entry::of(Algorithm::Ring)),
+        1 => (1_u32..4).prop_map(Entry::direct),
+        2 => Just(Entry::of(Algorithm::Direct)),
+        2 => Just(Entry::of(Algorithm::HalvingDoubling)),
     ]
 }
 
-fn dimension() -> impl Strategy<Value = (Dimension, Recipe)> {
+fn dimension() -> impl Strategy<Value = (Dimension, Entry)> {
     let block = prop_oneof![Just(Topology::Ring), Just(Topology::Switch), Just(Topology::FullyConnected)];
     let bandwidth = prop_oneof![Just(25.0), Just(50.0), Just(107.3)];
     let latency = prop_oneof![Just(0.0), Just(100.0), Just(500.5)];
     (block, 2_u32..5, bandwidth, latency, recipe()).prop_map(|(block, size, bandwidth, latency, recipe)| {
         // Halving and doubling takes powers of two.
-        let size = if recipe == Recipe::HalvingDoubling && size == 3 { 4 } else { size };
+        let size = if recipe.algorithm == Algorithm::HalvingDoubling && size == 3 { 4 } else { size };
         (Dimension { block, size, bandwidth, latency }, recipe)
     })
 }
@@ -53,7 +52,7 @@ prop_compose! {
         rules in rules(),
     ) -> Machine {
         Machine {
-            algorithms: std::array::from_fn(|_| dimensions.iter().map(|it| Entry { recipe: it.1, whole: false }).collect()),
+            algorithms: std::array::from_fn(|_| dimensions.iter().map(|it| it.1).collect()),
             dimensions: dimensions.into_iter().map(|it| it.0).collect(),
             congestion: Congestion::Unaware,
             own: Own::default(),
@@ -89,7 +88,7 @@ fn collective(kind: u8, is_all: bool) -> Collective {
 
 /// Every rank does the same on its lines of the network; stages of the last dimension pass messages on, one after the other.
 fn trace(machine: &Machine, plans: &[Plan], microbatches: u32) -> Trace {
-    let has_all_to_all = machine.algorithms[0].iter().all(|entry| entry.recipe != Recipe::HalvingDoubling);
+    let has_all_to_all = machine.algorithms[0].iter().all(|entry| entry.algorithm != Algorithm::HalvingDoubling);
     let ranks = machine.npus();
     let last = machine.dimensions.last().expect("a dimension").size;
     let inner = ranks / last;
@@ -217,22 +216,10 @@ fn ranks_that_take_collectives_in_different_orders_do_not_stand_for_each_other()
 /// A machine of the reference, without dimensions.
 fn simple() -> Machine {
     Machine {
-        dimensions: Vec::new(),
-        congestion: Congestion::Unaware,
-        algorithms: std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }]),
-        own: Own::default(),
-        hierarchy: Hierarchy::ScatterGather,
         chunks: 4,
-        active_chunks: 1,
-        queues: 1,
         endpoint_delay: 10.0,
         memory_bandwidth: 50e9,
-        pace: Pace::Recorded,
-        remote: None,
-        bus: None,
-        rendezvous: false,
-        dimension_order: DimensionOrder::Ascending,
-        queue_order: QueueOrder::Fifo,
         rules: Rules::ASTRA_SIM,
+        ..Machine::plain(Vec::new(), &[Entry::of(Algorithm::Ring)])
     }
 }

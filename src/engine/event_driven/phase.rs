@@ -4,11 +4,10 @@ use arrayvec::ArrayVec;
 
 use super::chunk::Npu;
 use super::fabric::Steps;
-use super::order::{Ask, Order};
-use super::token::outcome;
 use super::{Refused, Simulation};
-use crate::system::collective::Collective;
-use crate::system::machine::{DimensionOrder, Entry, Hierarchy, Recipe};
+use crate::system::collective::{Algorithm, Collective, Part};
+use crate::system::dimension_order::{Ask, DimensionOrder, MOST, Memory, Order};
+use crate::system::machine::{Entry, Hierarchy, Machine};
 use crate::system::network::Span;
 use crate::system::rules::Quirk;
 use crate::units::narrow;
@@ -21,9 +20,6 @@ pub enum Turn {
     Back,
 }
 
-/// Dimensions at most: each has two members at least.
-pub const MOST: usize = 32;
-
 /// The members of a phase, in the order of their ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Members {
@@ -33,24 +29,51 @@ pub enum Members {
     Group(u32),
 }
 
+/// How a phase is gone through.
+#[derive(Debug, Clone, Copy)]
+pub enum Course {
+    /// Message by message, as the algorithm's members send them.
+    Messages,
+    /// Step by step on the fabric.
+    Steps(Steps),
+    /// As a trace of its own, at a place of the workload's list.
+    Own(u32),
+}
+
 /// A chunk's way through one dimension.
 #[derive(Debug, Clone, Copy)]
 pub struct Phase {
-    pub queue: u32,
-    pub recipe: Recipe,
-    pub collective: Collective,
     pub bytes: u64,
+    pub queue: u32,
+    pub algorithm: Algorithm,
+    pub collective: Collective,
     pub clockwise: bool,
+    /// Whether it goes by the second of two trees.
+    pub is_odd: bool,
+    /// How many messages are under way at once.
+    pub window: u32,
     pub members: Members,
     pub count: u32,
     pub me: u32,
-    pub root_is_last: bool,
     /// The place of the dimension.
-    pub dimension: usize,
-    /// What it does on the fabric, if it runs there.
-    pub steps: Option<Steps>,
-    /// The place of a trace in the workload's list, where the collective is one.
-    pub own: Option<u32>,
+    pub dimension: u32,
+    pub course: Course,
+}
+
+impl Phase {
+    /// The phase as one member's part.
+    #[must_use]
+    pub const fn part(&self) -> Part {
+        Part {
+            collective: self.collective,
+            bytes: self.bytes,
+            me: self.me,
+            members: self.count,
+            step: if self.clockwise { 1 } else { self.count - 1 },
+            window: self.window,
+            is_group: matches!(self.members, Members::Group(_)),
+        }
+    }
 }
 
 /// A logical dimension of a collective.
@@ -101,11 +124,20 @@ impl Simulation<'_> {
         let me = ranks.map_or(npu, |ranks| narrow(ranks.iter().filter(|&&rank| rank < npu).count() as u64));
         let count = ranks.map_or(self.machine.npus(), |ranks| narrow(ranks.len() as u64));
         let members = group.map_or(Members::Every { first: 0, stride: 1 }, Members::Group);
-        let recipe = Recipe::Ring;
-        let own = Some(own);
-        let (queue, bytes, clockwise, root_is_last) = (0, 0, true, false);
-        let (dimension, steps) = (0, None);
-        Phase { queue, recipe, collective, bytes, clockwise, members, count, me, root_is_last, dimension, steps, own }
+        Phase {
+            bytes: 0,
+            queue: 0,
+            algorithm: Algorithm::Ring,
+            collective,
+            clockwise: true,
+            is_odd: false,
+            window: 1,
+            members,
+            count,
+            me,
+            dimension: 0,
+            course: Course::Own(own),
+        }
     }
 
     /// The order in which the next chunk takes its dimensions, and its bytes.
@@ -118,29 +150,21 @@ impl Simulation<'_> {
         bytes: u64,
     ) -> (Order, u64) {
         let machine = self.machine;
-        if collective != Collective::AllToAll && self.is_by_load(group, logical) {
-            let takes_part: ArrayVec<bool, MOST> = logical.iter().map(|logical| logical.takes_part).collect();
-            let is_flex = machine.dimension_order == DimensionOrder::ThemisFlex;
-            let chunk = self.npus[npu as usize].made;
-            let ask = Ask { chunk, left, bytes, takes_part: &takes_part, collective, is_flex };
-            return self.themis.order(machine, ask);
-        }
-        let mut order: Order = (0..logical.len()).collect();
-        if collective == Collective::AllGather {
-            order.reverse();
-        }
-        if machine.dimension_order == DimensionOrder::RoundRobin {
-            let turn = &mut self.npus[npu as usize].turn;
-            order.rotate_left(*turn % logical.len());
-            *turn = (*turn + 1) % order.len();
-        }
-        (order, bytes)
+        let takes_part: ArrayVec<bool, MOST> = logical.iter().map(|logical| logical.takes_part).collect();
+        let chunk = self.npus[npu as usize].made;
+        let dimensions = &machine.dimensions;
+        let ask = Ask { dimensions, chunk, left, bytes, takes_part: &takes_part, collective };
+        let order = machine.dimension_order;
+        let is_planned = collective != Collective::AllToAll && self.is_by_load(group, logical);
+        let order = if order.part().is_by_load() && !is_planned { DimensionOrder::Ascending } else { order };
+        let memory = Memory { turn: &mut self.npus[npu as usize].turn, loads: &mut self.loads };
+        order.part().order(&ask, memory)
     }
 
     /// Whether chunks of a collective go by load: Themis plans for all ranks together, in all dimensions.
     pub(super) fn is_by_load(&self, group: Option<u32>, logical: &[Logical]) -> bool {
         let is_everywhere = self.fabric.is_none() || logical.len() == self.machine.dimensions.len();
-        self.machine.dimension_order.is_by_load() && group.is_none() && is_everywhere
+        self.machine.dimension_order.part().is_by_load() && group.is_none() && is_everywhere
     }
 
     /// The logical dimensions of a collective, innermost first.
@@ -161,11 +185,11 @@ impl Simulation<'_> {
                 return self.on_spans(slot, collective, Some(group), involved);
             }
             if ranks.len() < machine.npus() as usize {
-                let only = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
+                let only = machine.flat(collective);
                 let me = ranks.iter().position(|&rank| rank == npu).unwrap_or(0);
                 let mut found = ArrayVec::new();
                 found.push(Logical {
-                    entry: Entry { recipe: only, whole: false },
+                    entry: only,
                     dimension: 0,
                     members: Members::Group(group),
                     count: narrow(ranks.len() as u64),
@@ -203,7 +227,7 @@ impl Simulation<'_> {
         npu: u32,
         collective: Collective,
         bytes: u64,
-        (logical, order): (&[Logical], &[usize]),
+        (logical, order): (&[Logical], &[u8]),
         phases: &mut Vec<Phase>,
     ) -> Result<(), Refused> {
         let plan = self.plan(collective, logical, order);
@@ -211,36 +235,45 @@ impl Simulation<'_> {
         for (part, logical, turn) in plan {
             let state = &mut self.npus[npu as usize];
             let (queue, clockwise) = state.queue(logical.dimension, turn, self.machine.queues);
-            let recipe = logical.entry.recipe;
-            let mut root_is_last = false;
-            if recipe == Recipe::DoubleBinaryTree {
-                if !logical.count.is_power_of_two() {
-                    return Err(Refused::NoPower { members: logical.count });
-                }
-                if part != Collective::AllReduce && !self.machine.rules.has(Quirk::TreesReduceAll) {
-                    return Err(Refused::Trace("a double binary tree does all-reduces alone"));
-                }
-                let trees = &mut state.trees[logical.dimension][collective as usize];
-                root_is_last = trees.is_multiple_of(2);
-                *trees += 1;
-            }
+            let Entry { algorithm, window, .. } = logical.entry;
+            let tree = self.tree_of(npu, part, collective, logical)?;
             phases.push(Phase {
-                queue,
-                recipe,
-                collective: part,
                 bytes,
+                queue,
+                algorithm,
+                collective: part,
                 clockwise,
+                is_odd: tree.unwrap_or(false),
+                window: algorithm.part().window(window, logical.count),
                 members: logical.members,
                 count: logical.count,
                 me: logical.me,
-                root_is_last,
-                dimension: logical.dimension,
-                steps: None,
-                own: None,
+                dimension: narrow(logical.dimension as u64),
+                course: Course::Messages,
             });
-            bytes = outcome(recipe, part, bytes, logical.count);
+            bytes = self.machine.leaves(algorithm, part, bytes, logical.count);
         }
         Ok(())
+    }
+
+    /// Whether a phase goes by the second of two trees, which take turns, where its algorithm is a tree.
+    pub(super) fn tree_of(
+        &mut self,
+        npu: u32,
+        part: Collective,
+        collective: Collective,
+        logical: &Logical,
+    ) -> Result<Option<bool>, Refused> {
+        if !self.machine.goes_by_tree(logical.entry.algorithm, part) {
+            return Ok(None);
+        }
+        if self.fabric.is_none() && !logical.count.is_power_of_two() {
+            return Err(Refused::NoPower { members: logical.count });
+        }
+        let trees = &mut self.npus[npu as usize].trees[logical.dimension][collective as usize];
+        let is_odd = trees.is_multiple_of(2);
+        *trees += 1;
+        Ok(Some(is_odd))
     }
 
     /// The logical dimensions of a collective whose members are a regular part of the network, innermost first.
@@ -265,12 +298,21 @@ impl Simulation<'_> {
         let Some(spans) = spans else {
             // No regular part: one flat ring, in the queue of the innermost dimension.
             let me = ranks.iter().position(|&other| other == rank).unwrap_or(0);
-            let entry = Entry { recipe: Recipe::Ring, whole: false };
+            let entry = Entry::of(Algorithm::Ring);
             let (members, count) = (Members::Group(group.unwrap_or(0)), narrow(ranks.len() as u64));
             let (me, takes_part) = (narrow(me as u64), count > 1);
             found.push(Logical { entry, dimension: 0, members, count, me, takes_part, span: None });
             return found;
         };
+        if let Some(&entry) = entries.first().filter(|entry| entry.whole) {
+            let everyone = (Members::Every { first: 0, stride: 1 }, machine.npus(), rank);
+            let (members, count, me) = group.map_or(everyone, |group| {
+                let me = ranks.iter().position(|&other| other == rank).unwrap_or(0);
+                (Members::Group(group), narrow(ranks.len() as u64), narrow(me as u64))
+            });
+            found.push(Logical { entry, dimension: 0, members, count, me, takes_part: count > 1, span: None });
+            return found;
+        }
         let mut stride = 1;
         for (k, dimension) in machine.dimensions.iter().enumerate() {
             let is_involved = group.is_some() || involved & (1 << k) != 0;
@@ -281,7 +323,7 @@ impl Simulation<'_> {
                 let apart = stride * span.stride;
                 let members = Members::Every { first: rank.saturating_sub(me * apart), stride: apart };
                 let entry = entries.get(k).or(entries.last()).copied();
-                let entry = entry.unwrap_or(Entry { recipe: Recipe::Ring, whole: false });
+                let entry = entry.unwrap_or(Entry::of(Algorithm::Ring));
                 let count = span.members;
                 found.push(Logical { entry, dimension: k, members, count, me, takes_part: true, span: Some(*span) });
             }
@@ -295,25 +337,52 @@ impl Simulation<'_> {
         &self,
         collective: Collective,
         logical: &'l [Logical],
-        order: &[usize],
+        order: &[u8],
     ) -> ArrayVec<(Collective, &'l Logical, Turn), { 2 * MOST }> {
-        use Collective::{AllGather, AllReduce, ReduceScatter};
-        let taking: ArrayVec<&'l Logical, MOST> =
-            order.iter().take(logical.len()).map(|&k| &logical[k]).filter(|logical| logical.takes_part).collect();
-        let is_split = collective == AllReduce && self.machine.hierarchy == Hierarchy::ScatterGather;
+        let taking: ArrayVec<&'l Logical, MOST> = order
+            .iter()
+            .take(logical.len())
+            .map(|&k| &logical[usize::from(k)])
+            .filter(|logical| logical.takes_part)
+            .collect();
+        let halves = collective.halves().filter(|_| self.machine.hierarchy == Hierarchy::ScatterGather);
         let mut plan: ArrayVec<(Collective, &'l Logical, Turn), { 2 * MOST }> = ArrayVec::new();
-        match (collective, taking.split_last()) {
-            (AllReduce, _) if is_split && self.machine.dimension_order.is_by_load() => {
-                plan.extend(taking.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.extend(taking.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
+        match (halves, taking.split_last()) {
+            (Some((out, back)), _) if self.machine.dimension_order.part().is_by_load() => {
+                plan.extend(taking.iter().map(|&logical| (out, logical, Turn::Inward)));
+                plan.extend(taking.iter().rev().map(|&logical| (back, logical, Turn::Back)));
             }
-            (AllReduce, Some((last, inner))) if is_split => {
-                plan.extend(inner.iter().map(|&logical| (ReduceScatter, logical, Turn::Inward)));
-                plan.push((AllReduce, last, Turn::Inward));
-                plan.extend(inner.iter().rev().map(|&logical| (AllGather, logical, Turn::Back)));
+            (Some((out, back)), Some((last, inner))) => {
+                plan.extend(inner.iter().map(|&logical| (out, logical, Turn::Inward)));
+                plan.push((collective, last, Turn::Inward));
+                plan.extend(inner.iter().rev().map(|&logical| (back, logical, Turn::Back)));
             }
             _ => plan.extend(taking.iter().map(|&logical| (collective, logical, Turn::Any))),
         }
         plan
+    }
+}
+
+impl Machine {
+    /// How a collective runs over members that are no regular part of the network: by its only algorithm, else as a ring.
+    #[must_use]
+    pub fn flat(&self, collective: Collective) -> Entry {
+        match self.algorithms[collective as usize].as_slice() {
+            &[only] => Entry { whole: false, ..only },
+            _ => Entry::of(Algorithm::Ring),
+        }
+    }
+
+    /// Whether members pass bytes up and down a tree: those that sum or give all to all, or all of them in the reference.
+    #[must_use]
+    pub fn goes_by_tree(&self, algorithm: Algorithm, collective: Collective) -> bool {
+        let is_for_trees = collective.halves().is_some() || self.rules.has(Quirk::TreesReduceAll);
+        is_for_trees && algorithm.part().branch(0, 2, false).is_some()
+    }
+
+    /// Bytes that leave a phase: the members of a tree give each other all that they have.
+    #[must_use]
+    pub fn leaves(&self, algorithm: Algorithm, collective: Collective, bytes: u64, members: u32) -> u64 {
+        if self.goes_by_tree(algorithm, collective) { bytes } else { collective.outcome(bytes, members) }
     }
 }

@@ -331,10 +331,9 @@ impl Simulation<'_> {
                 self.last(run, operation, time);
             }
             _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, self.recorded(node)),
-            Work::Broadcast { bytes, group } if !self.machine.rules.has(Quirk::BroadcastIsADelay) => {
-                self.broadcast(run, operation, bytes, group);
+            Work::Collective { collective, .. } if self.machine.is_delay(collective) => {
+                self.last(run, operation, self.recorded(node));
             }
-            Work::Broadcast { .. } => self.last(run, operation, self.recorded(node)),
             Work::Nothing => self.last(run, operation, 0),
             Work::Sum { place } => {
                 let Some(sum) = self.sums.get(place as usize) else { return };

@@ -1,13 +1,16 @@
 //! Steps: one NPU's part of a phase on the fabric, exchange by exchange, and messages that take their turn there.
 
+use arrayvec::ArrayVec;
+
 use super::chunk::{Machinery, Of, Open};
 use super::clock::Local;
-use super::fabric::{self, Peers, Steps};
-use super::phase::{Logical, Members, Phase};
+use super::fabric::{self, Steps};
+use super::phase::{Course, Logical, Members, Phase};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation};
-use crate::system::collective::Collective;
-use crate::system::machine::{Machine, Recipe};
+use crate::system::collective::{Algorithm, Collective, Peers, Stage};
+use crate::system::dimension_order::MOST;
+use crate::system::machine::Machine;
 use crate::units::{Bytes, narrow, real};
 
 impl Machine {
@@ -36,17 +39,18 @@ impl Simulation<'_> {
         }
         let k = self.chunks.open(Open { chunks: u64::MAX, ..open });
         if self.rank_of(npu) == 0 && self.is_by_load(group, &logical) {
-            self.themis.begin(self.clock.now(), logical.len());
+            self.loads.begin(self.clock.now(), logical.len());
         }
         let gives_way = self.runs[open.run as usize].gives_way(open.operation);
+        let is_flexible = machine.dimension_order.part().is_flexible();
         let each = real(bytes) / real(machine.chunks);
         let mut left = bytes;
         let mut chunks = 0;
-        while if machine.dimension_order.is_flexible() { left > 0 } else { chunks < machine.chunks } {
+        while if is_flexible { left > 0 } else { chunks < machine.chunks } {
             chunks += 1;
             let (order, taken) = self.order(npu, (collective, group), &logical, left, bytes.div_ceil(machine.chunks));
             left -= taken.min(left);
-            let size = if machine.dimension_order.is_flexible() { real(taken) } else { each };
+            let size = if is_flexible { real(taken) } else { each };
             let chunk = self.chunks.chunk();
             let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
             if let Err(refused) = self.phases_on_fabric(npu, collective, size, (&logical, &order), &mut phases) {
@@ -66,47 +70,41 @@ impl Simulation<'_> {
         npu: u32,
         collective: Collective,
         size: f64,
-        (logical, order): (&[Logical], &[usize]),
+        (logical, order): (&[Logical], &[u8]),
         phases: &mut Vec<Phase>,
     ) -> Result<(), Refused> {
         let plan = self.plan(collective, logical, order);
-        let trees = &mut self.npus[npu as usize].trees;
-        let Some(fabric) = &mut self.fabric else { return Ok(()) };
-        let parts = plan.iter().map(|&(part, logical, _)| (part, logical));
         let machine = self.machine;
-        let mut refused = None;
-        fabric::phases(parts, size, |part, logical, size| {
-            let recipe = logical.entry.recipe;
+        let mut whole: ArrayVec<(Collective, &Logical, f64), { 2 * MOST }> = ArrayVec::new();
+        let parts = plan.iter().map(|&(part, logical, _)| (part, logical));
+        fabric::phases(parts, size, |part, logical, size| whole.push((part, logical, size)));
+        for (part, logical, size) in whole {
+            let Logical { entry, members, count, me, .. } = *logical;
             let dimension = narrow(logical.dimension as u64);
-            let is_tree = recipe == Recipe::DoubleBinaryTree;
-            let mut root_is_last = false;
-            if is_tree && part != Collective::AllReduce {
-                refused = Some(Refused::Trace("a double binary tree does all-reduces alone"));
-            } else if is_tree && !logical.count.is_power_of_two() {
-                refused = Some(Refused::NoPower { members: logical.count });
-            } else if is_tree {
-                let trees = &mut trees[logical.dimension][collective as usize];
-                root_is_last = trees.is_multiple_of(2);
-                *trees += 1;
-            }
-            let steps = logical.span.filter(|_| !is_tree);
-            let steps = steps.map(|span| fabric.steps(machine, logical.entry, part, size, &span));
+            let is_odd = self.tree_of(npu, part, collective, logical)?.unwrap_or(false);
+            let steps = match (&mut self.fabric, logical.span) {
+                (Some(fabric), Some(span)) => Some(fabric.steps(machine, entry, part, size, &span)),
+                _ if entry.algorithm.part().needs_power_of_two() && !count.is_power_of_two() => {
+                    return Err(Refused::NoPower { members: count });
+                }
+                _ => None,
+            };
             phases.push(Phase {
-                queue: if steps.is_some() { dimension * machine.queues } else { machine.line(dimension) },
-                dimension: logical.dimension,
-                recipe,
-                collective: part,
                 bytes: Bytes::from_real(size).get(),
+                queue: if steps.is_some() { dimension * machine.queues } else { machine.line(dimension) },
+                algorithm: entry.algorithm,
+                collective: part,
                 clockwise: true,
-                members: logical.members,
-                count: logical.count,
-                me: logical.me,
-                root_is_last,
-                own: None,
-                steps,
+                is_odd,
+                window: entry.algorithm.part().window(entry.window, count),
+                members,
+                count,
+                me,
+                dimension,
+                course: steps.map_or(Course::Messages, Course::Steps),
             });
-        });
-        refused.map_or(Ok(()), Err)
+        }
+        Ok(())
     }
 
     /// A message takes its turn in every dimension of its way, then it has arrived.
@@ -116,33 +114,35 @@ impl Simulation<'_> {
         let Some(fabric) = &self.fabric else { return };
         let k = self.chunks.chunk();
         let chunk = &mut self.chunks.all[k as usize];
-        let mut held = |dimension: usize, total: u64| {
+        let mut held = |dimension: u32, total: u64| {
             let steps = Steps { first: 0, end: 0, total, sent: address.bytes };
             chunk.phases.push(Phase {
-                queue: narrow(dimension as u64) * machine.queues,
-                dimension,
-                recipe: Recipe::Ring,
-                collective: Collective::AllToAll,
                 bytes: address.bytes,
+                queue: dimension * machine.queues,
+                algorithm: Algorithm::Ring,
+                collective: Collective::AllToAll,
                 clockwise: true,
+                is_odd: false,
+                window: 1,
                 members: Members::Every { first: 0, stride: 1 },
                 count: 2,
                 me: 0,
-                root_is_last: false,
-                own: None,
-                steps: Some(steps),
+                dimension,
+                course: Course::Steps(steps),
             });
         };
         match self.pipeline {
             Some(spans) => {
                 let time = spans.iter().map(|span| fabric.send(machine, address.bytes, span)).max();
                 if let (Some(time), Some(last)) = (time, spans.last()) {
-                    held(last.dim, time);
+                    held(narrow(last.dim as u64), time);
                 }
             }
-            None => machine
-                .ways(from, to)
-                .for_each(|way| held(way.dimension as usize, fabric.message(machine, way, address.bytes))),
+            None => {
+                for way in machine.ways(from, to) {
+                    held(way.dimension, fabric.message(machine, way, address.bytes));
+                }
+            }
         }
         (chunk.npu, chunk.gives_way) = (npu, false);
         chunk.of = Of::Message { address, then };
@@ -172,14 +172,26 @@ impl Simulation<'_> {
     fn peers(&self, k: u32) -> Option<(fabric::Leg, Peers, u32, u32)> {
         let chunk = &self.chunks.all[k as usize];
         let phase = &chunk.phases[chunk.at];
-        let (Machinery::Steps { leg, times, .. }, Some(steps)) = (&chunk.machinery, phase.steps) else { return None };
+        let (Machinery::Steps { leg, times, .. }, Course::Steps(steps)) = (&chunk.machinery, phase.course) else {
+            return None;
+        };
         if *leg == steps.end {
             return None;
         }
         let step = self.fabric.as_ref()?.leg(*leg);
-        let is_last = *leg + 1 == steps.end;
-        let peers = fabric::peers(step, is_last, phase.collective, (phase.me, phase.count), *times);
-        Some((step, peers, phase.me, phase.count))
+        let stage = Stage {
+            collective: phase.collective,
+            role: step.role,
+            pattern: step.pattern,
+            repeat: step.repeat,
+            times: *times,
+            place: *leg - steps.first,
+            is_last: *leg + 1 == steps.end,
+            is_odd: phase.is_odd,
+            me: phase.me,
+            members: phase.count,
+        };
+        Some((step, phase.algorithm.part().peers(&stage), phase.me, phase.count))
     }
 
     /// A chunk's endpoint is ready: it sends what the step sends, and waits for what it receives.
@@ -198,7 +210,7 @@ impl Simulation<'_> {
         }
         if !matches!(peers, Peers::Takes(_)) {
             let chunk = &self.chunks.all[k as usize];
-            self.wire.add(chunk.npu, chunk.phases[chunk.at].dimension, leg.sent);
+            self.wire.add(chunk.npu, chunk.phases[chunk.at].dimension as usize, leg.sent);
         }
         for far in first..=last {
             let (to, from) = match peers {

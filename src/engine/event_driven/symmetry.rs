@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{TAGS, shares_bandwidth};
-use crate::system::machine::{Congestion, Entry, Machine, Pace, Place, Recipe};
+use crate::system::collective::{Collective, Part};
+use crate::system::machine::{Congestion, Entry, Machine, Place};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
 use crate::workload::trace::{Graph, Trace, Work};
@@ -53,12 +54,12 @@ impl Classes {
         }
         search.keeps_together(&colours)?;
         let classes = Self::numbered(&colours);
-        if classes.representatives.len() > 1 && machine.dimension_order.is_by_load() {
+        if classes.representatives.len() > 1 && machine.dimension_order.part().is_by_load() {
             return Err("Themis plans for all ranks together");
         }
         let collectives =
             |graph: &Graph| graph.nodes().iter().filter(|node| matches!(node.work, Work::Collective { .. })).count();
-        if machine.dimension_order.is_by_load() && trace.graphs.iter().any(|graph| collectives(graph) > 1) {
+        if machine.dimension_order.part().is_by_load() && trace.graphs.iter().any(|graph| collectives(graph) > 1) {
             return Err("Themis plans for ranks that come later with the loads of those before");
         }
         classes.tells_messages_apart(trace)?;
@@ -169,7 +170,6 @@ impl Search<'_> {
 
     fn colour(&mut self, graph: usize) -> Result<u64, &'static str> {
         let graph = &self.trace.graphs[graph];
-        let is_sent = !self.machine.rules.has(Quirk::BroadcastIsADelay) && self.machine.pace != Pace::Replayed;
         let mut words: Vec<u8> = Vec::with_capacity(graph.nodes().len() * 48);
         let mut add = |word: u64| words.extend_from_slice(&word.to_le_bytes());
         for (place, node) in graph.nodes().iter().enumerate() {
@@ -181,15 +181,14 @@ impl Search<'_> {
                     add(operations.map_or(0, |it| it + 1));
                     add(bytes.map_or(0, |it| it + 1));
                 }
+                Work::Collective { collective, bytes, .. } if self.machine.is_delay(collective) => {
+                    add(3);
+                    add(bytes);
+                }
                 Work::Collective { collective, bytes, group, dimensions } => {
                     add(2 + 16 * collective as u64);
                     add(bytes);
-                    add(self.shape(node.id, collective as usize, group, dimensions)?);
-                }
-                Work::Broadcast { .. } if is_sent => return Err("a broadcast goes from one rank to the others"),
-                Work::Broadcast { bytes, .. } => {
-                    add(3);
-                    add(bytes);
+                    add(self.shape(node.id, collective, group, dimensions)?);
                 }
                 Work::Send { bytes, tag, .. } => {
                     add(4);
@@ -222,8 +221,9 @@ impl Search<'_> {
     }
 
     /// What a collective's members look like from any of them.
-    fn shape(&mut self, id: u64, collective: usize, group: Option<u32>, dimensions: u32) -> Result<u64, &'static str> {
+    fn shape(&mut self, id: u64, kind: Collective, group: Option<u32>, dimensions: u32) -> Result<u64, &'static str> {
         let machine = self.machine;
+        let collective = kind as usize;
         if machine.own.of_operation.contains_key(&id) || machine.own.of_collective[collective].is_some() {
             return Err("a collective is a graph of its own");
         }
@@ -263,27 +263,36 @@ impl Search<'_> {
         if shares_bandwidth(machine) {
             return Err("a group is no regular part of the network");
         }
-        let recipe = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
+        let entry = machine.flat(kind);
         let ranks = &self.trace.groups[group as usize].ranks;
         let members = narrow(ranks.len() as u64);
-        regular(Entry { recipe, whole: false }, members)?;
+        regular(entry, members)?;
         let way = |from: u32, to: u32| machine.way(ranks[from as usize], ranks[to as usize]);
         let mut words: Vec<u8> = members.to_le_bytes().to_vec();
-        let mut seems = |offset: &dyn Fn(u32) -> u32| {
-            let first = way(0, offset(0));
-            words.extend_from_slice(&first.key().to_le_bytes());
-            (1..members).all(|me| way(me, offset(me)) == first)
-        };
-        let is_regular = match recipe {
-            _ if members < 2 => true,
-            Recipe::Ring => seems(&|me| (me + 1) % members),
-            Recipe::Direct { .. } => (1..members).all(|far| seems(&|me| (me + far) % members)),
-            Recipe::HalvingDoubling => {
-                let far = (0..members.ilog2()).map(|k| 1 << k);
-                far.into_iter().all(|far| seems(&|me| if (me / far) % 2 == 0 { me + far } else { me - far }))
+        let mut is_regular = true;
+        if members > 1 {
+            // What halves there are go to the same members.
+            let algorithm = entry.algorithm.part();
+            let part = |me| Part {
+                collective: Collective::ReduceScatter,
+                bytes: 0,
+                me,
+                members,
+                step: 1,
+                window: algorithm.window(entry.window, members),
+                is_group: true,
+            };
+            let mut last = None;
+            for number in 0..algorithm.count(&part(0)) {
+                let to = |me: u32| algorithm.message(&part(me), number).to;
+                if last.replace(to(0)) == Some(to(0)) {
+                    continue;
+                }
+                let first = way(0, to(0));
+                words.extend_from_slice(&first.key().to_le_bytes());
+                is_regular &= (1..members).all(|me| way(me, to(me)) == first);
             }
-            Recipe::DoubleBinaryTree => false,
-        };
+        }
         if !is_regular {
             return Err("members of a group are not equally far from each other");
         }
@@ -383,10 +392,13 @@ impl Search<'_> {
 
 /// Whether every member of an algorithm does the same.
 fn regular(entry: Entry, members: u32) -> Result<(), &'static str> {
-    match entry.recipe {
-        Recipe::DoubleBinaryTree => Err("the members of a tree do different things"),
-        Recipe::HalvingDoubling if !members.is_power_of_two() => Err("halving and doubling over no power of two"),
-        _ => Ok(()),
+    let algorithm = entry.algorithm.part();
+    if algorithm.branch(0, 2, false).is_some() {
+        Err("the members of a tree do different things")
+    } else if algorithm.needs_power_of_two() && !members.is_power_of_two() {
+        Err("halving and doubling over no power of two")
+    } else {
+        Ok(())
     }
 }
 

@@ -1,18 +1,7 @@
-//! The double binary tree: one NPU's part of an all-reduce up a tree and down again [ASTRA2].
-//!
-//! The tree has one root with a perfect tree of all others below it, numbered in order; the root is the last member in one
-//! tree and the first in the other, and chunks take turns.
+//! The tree machine: one NPU's part of an all-reduce up a tree and down again, or of a broadcast down it [ASTRA2].
 
 use super::bus::Trip;
-
-/// Where a member stands in a tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Its parent.
-    pub parent: Option<u32>,
-    /// Its children.
-    pub children: [Option<u32>; 2],
-}
+use crate::system::collective::Branch;
 
 /// What a member does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +39,9 @@ const AND_BACK: Trip = Trip { is_outward: false, comes_back: true };
 /// What one NPU does in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tree {
-    place: Place,
+    place: Branch,
+    /// Whether bytes go down alone, as those of a broadcast do.
+    goes_down: bool,
     /// Whether an inner node reduces once more what comes down.
     reduces_down: bool,
     state: u8,
@@ -58,10 +49,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The machine of member `me` of `members`, a power of two.
+    /// The machine of a member at its place.
     #[must_use]
-    pub fn new(me: u32, members: u32, root_is_last: bool, reduces_down: bool) -> Self {
-        Self { place: place(me, members, root_is_last), reduces_down, state: 0, reduced: 0 }
+    pub const fn new(place: Branch, goes_down: bool, reduces_down: bool) -> Self {
+        Self { place, goes_down, reduces_down, state: 0, reduced: 0 }
     }
 
     /// What is to be done now.
@@ -69,6 +60,15 @@ impl Tree {
         use Happening::{Prepared, Received};
         let [left, right] = self.place.children;
         match (self.place.parent, left.or(right), self.state) {
+            // Down alone: as behind the way up.
+            (Some(parent), child, 0) if self.goes_down => {
+                (self.state, self.reduced) = if child.is_some() { (4, 1) } else { (2, 0) };
+                deed(Deed::Receive(parent));
+            }
+            (None, Some(_), 0) if self.goes_down => {
+                deed(Deed::Prepare { reduces: false, trip: OUT });
+                self.state = 2;
+            }
             // A leaf.
             (Some(_), None, 0) => {
                 deed(Deed::Prepare { reduces: false, trip: OUT });
@@ -123,51 +123,6 @@ impl Tree {
             }
             // What comes later changes nothing; a tree of one has nothing to do.
             (Some(_), Some(_), _) | (None, None, _) => {}
-        }
-    }
-}
-
-/// The place of a member.
-fn place(me: u32, members: u32, root_is_last: bool) -> Place {
-    let (root, mut low, mut high) = if root_is_last { (members - 1, 0, members - 2) } else { (0, 1, members - 1) };
-    let top = u32::midpoint(low, high);
-    if me == root {
-        let child = (members > 1).then_some(top);
-        return Place { parent: None, children: if root_is_last { [child, None] } else { [None, child] } };
-    }
-    let mut parent = root;
-    loop {
-        let middle = u32::midpoint(low, high);
-        if me == middle {
-            let left = (low < middle).then(|| u32::midpoint(low, middle - 1));
-            let right = (middle < high).then(|| u32::midpoint(middle + 1, high));
-            return Place { parent: Some(parent), children: [left, right] };
-        }
-        parent = middle;
-        if me < middle {
-            high = middle - 1;
-        } else {
-            low = middle + 1;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_member_is_its_parents_child_and_leaves_of_one_tree_are_inner_in_the_other() {
-        for members in [2, 4, 8, 64] {
-            for last in [true, false] {
-                let places: Vec<Place> = (0..members).map(|me| place(me, members, last)).collect();
-                assert_eq!(places.iter().filter(|place| place.parent.is_none()).count(), 1);
-                for (me, at) in places.iter().enumerate() {
-                    for child in at.children.into_iter().flatten() {
-                        assert_eq!(places[child as usize].parent, u32::try_from(me).ok());
-                    }
-                }
-            }
         }
     }
 }

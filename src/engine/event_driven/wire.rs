@@ -27,11 +27,6 @@ pub enum Then {
         /// The operation.
         operation: u32,
     },
-    /// A member of a broadcast has its bytes, or one to whom it sent has them.
-    PassOn {
-        /// Whose part.
-        part: u32,
-    },
     /// A receiver has asked: the message itself may go.
     Send {
         /// The waiting message.

@@ -1,6 +1,6 @@
 //! Halving and doubling: log2(n) exchanges with partners 1, 2, 4, ... away; surplus ranks are folded in [Thakur05].
 
-use super::{Collective, CollectiveAlgorithm, Role, Step};
+use super::{Collective, CollectiveAlgorithm, Message, Part, Peers, Role, Stage, Step};
 use crate::system::topology::Pattern;
 
 /// See the module.
@@ -16,23 +16,25 @@ impl CollectiveAlgorithm for HalvingDoubling {
     /// a a step's latency, S bytes on each member, B the bandwidth. The n - 2^k surplus members hand their buffer to
     /// a partner first and get the result from it last [Thakur05, section 4.5]: a step of S before, and one after of S
     /// (S / n where only a block is due, or given). Most is sent by such a partner, or by a surplus member. All-to-all is Bruck's: ceil(log2 n) steps of S / 2 [Bruck97].
-    fn steps(&self, collective: Collective, members: u32, emit: &mut dyn FnMut(Step)) {
+    fn steps(&self, collective: Collective, (members, _): (u32, u32), emit: &mut dyn FnMut(Step)) {
         if collective == Collective::AllToAll {
             return bruck(members, emit);
         }
         let levels = members.ilog2();
         let core = 1 << levels;
         let block = 1.0 / f64::from(members);
-        let (scatters, gathers) = (collective != Collective::AllGather, collective != Collective::ReduceScatter);
+        let (scatters, gathers) = (collective != Collective::AllGather, !collective.scatters());
+        let comes_from_one = matches!(collective, Collective::Broadcast | Collective::Scatter);
+        let added = |sent: f64| if collective.sums() { sent } else { 0.0 };
         let fold = |role, sent, reduced| Step { role, ..exchange(1, sent, reduced) };
-        if core < members {
-            let (sent, reduced) = if scatters { (1.0, 1.0) } else { (block, 0.0) };
-            emit(fold(Role::Surplus, sent, reduced));
+        if core < members && !comes_from_one {
+            let sent = if scatters { 1.0 } else { block };
+            emit(fold(Role::Surplus, sent, added(sent)));
         }
         if scatters {
             for level in 0..levels {
                 let sent = halved(level + 1);
-                emit(exchange(1 << level, sent, sent));
+                emit(exchange(1 << level, sent, added(sent)));
             }
         }
         if gathers {
@@ -44,6 +46,67 @@ impl CollectiveAlgorithm for HalvingDoubling {
         if core < members {
             emit(fold(Role::Core, if gathers { 1.0 } else { block }, 0.0));
         }
+    }
+
+    fn peers(&self, stage: &Stage) -> Peers {
+        let Stage { me, members, .. } = *stage;
+        let Pattern::Exchange { distance } = stage.pattern else { return Peers::None };
+        let core = 1 << members.ilog2();
+        let surplus = members - core;
+        // Surplus members give what they have first and take the result last.
+        match stage.role {
+            _ if stage.collective == Collective::AllToAll => Peers::Round { nearest: distance, farthest: distance },
+            Role::Surplus if me >= core => Peers::Gives(me - core),
+            Role::Surplus if me < surplus => Peers::Takes(me + core),
+            Role::Surplus => Peers::None,
+            _ if surplus > 0 && stage.is_last && me >= core => Peers::Takes(me - core),
+            _ if surplus > 0 && stage.is_last && me < surplus => Peers::Gives(me + core),
+            _ if surplus > 0 && stage.is_last => Peers::None,
+            _ if me >= core => Peers::None,
+            _ if (me / distance).is_multiple_of(2) => Peers::Partner(me + distance),
+            _ => Peers::Partner(me - distance),
+        }
+    }
+
+    fn count(&self, part: &Part) -> u32 {
+        if part.collective.halves().is_some() {
+            (u64::from(part.members) * u64::from(part.members)).ilog2()
+        } else {
+            part.members.ilog2()
+        }
+    }
+
+    /// Halving sends S/2, S/4, ... to partners 1, 2, ... away; doubling the reverse. Over no power of two the reference halves
+    /// for ever.
+    fn message(&self, part: &Part, number: u32) -> Message {
+        let Part { bytes, me, members, .. } = *part;
+        let levels = members.ilog2();
+        let shifted = |bytes: u64, times: u32| bytes.checked_shl(times).unwrap_or(0);
+        let (bytes, distance) = match part.collective {
+            Collective::AllGather => (shifted(bytes, number), (members / 2).checked_shr(number).unwrap_or(0)),
+            _ if part.collective.halves().is_some() && members.is_power_of_two() && number >= levels => {
+                let back = number - levels;
+                (shifted(bytes >> (levels + 1), back + 1), (members / 2).checked_shr(back).unwrap_or(0))
+            }
+            _ => (bytes.checked_shr(number + 1).unwrap_or(0), 1_u32.checked_shl(number).unwrap_or(0)),
+        };
+        // Behind the last, the partner is none.
+        let is_before = (me / distance.max(1)).is_multiple_of(2);
+        let away = distance % members;
+        let peer = (me + if is_before { away } else { members - away }) % members;
+        Message { bytes, to: peer, from: peer }
+    }
+
+    fn sum(&self, part: &Part, received: u32) -> Option<u64> {
+        (received <= part.members.ilog2()).then(|| part.bytes >> received)
+    }
+
+    fn round(&self, part: &Part) -> u32 {
+        part.members.ilog2() - 1
+    }
+
+    fn needs_power_of_two(&self) -> bool {
+        true
     }
 
     fn summary(&self) -> &'static str {
@@ -79,7 +142,7 @@ mod tests {
 
     fn sent(collective: Collective, members: u32) -> Vec<f64> {
         let mut sent = Vec::new();
-        HalvingDoubling.steps(collective, members, &mut |step| sent.push(step.sent));
+        HalvingDoubling.steps(collective, (members, 1), &mut |step| sent.push(step.sent));
         sent
     }
 

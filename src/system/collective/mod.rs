@@ -4,7 +4,8 @@ use super::topology::{Pattern, Topology};
 use crate::registry::registry;
 
 /// What a collective does, in Chakra's terms. `size` is always the whole buffer: what each rank starts with for
-/// all-reduce, reduce-scatter and all-to-all, what each ends with for all-gather.
+/// all-reduce, reduce-scatter and all-to-all, what each ends with for all-gather and broadcast, what the first starts with
+/// for scatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Collective {
     /// Every rank ends with the sum of all.
@@ -15,13 +16,52 @@ pub enum Collective {
     AllGather,
     /// Every rank sends a different part to each.
     AllToAll,
+    /// Every rank ends with what the first had.
+    Broadcast,
+    /// Every rank ends with its part of what the first had.
+    Scatter,
 }
 
 impl Collective {
     /// Every collective, in the order of [`Collective::NAMES`].
-    pub const ALL: [Self; 4] = [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll];
+    pub const ALL: [Self; 6] =
+        [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll, Self::Broadcast, Self::Scatter];
     /// The names that people write.
-    pub const NAMES: [&'static str; 4] = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"];
+    pub const NAMES: [&'static str; 6] =
+        ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "scatter"];
+
+    /// The two collectives that one comes to, one after the other: the way inwards out, and the way back. A broadcast is a
+    /// scatter and an all-gather [Thakur05].
+    #[must_use]
+    pub const fn halves(self) -> Option<(Self, Self)> {
+        match self {
+            Self::AllReduce => Some((Self::ReduceScatter, Self::AllGather)),
+            Self::Broadcast => Some((Self::Scatter, Self::AllGather)),
+            Self::ReduceScatter | Self::AllGather | Self::AllToAll | Self::Scatter => None,
+        }
+    }
+
+    /// Whether what is received is added to what is there.
+    #[must_use]
+    pub const fn sums(self) -> bool {
+        matches!(self, Self::AllReduce | Self::ReduceScatter)
+    }
+
+    /// Whether each rank ends with a part of what is there at first.
+    #[must_use]
+    pub const fn scatters(self) -> bool {
+        matches!(self, Self::ReduceScatter | Self::Scatter)
+    }
+
+    /// Bytes that leave it, of `bytes` that each of so many members brings in.
+    #[must_use]
+    pub const fn outcome(self, bytes: u64, members: u32) -> u64 {
+        match self {
+            Self::AllReduce | Self::AllToAll | Self::Broadcast => bytes,
+            Self::AllGather => bytes * members as u64,
+            Self::ReduceScatter | Self::Scatter => bytes / members as u64,
+        }
+    }
 }
 
 /// Which members send in a step. Each member has one role all through a collective.
@@ -31,17 +71,29 @@ pub enum Role {
     Core,
     /// Those that are folded into the core, and stand by while it works.
     Surplus,
+    /// Now these, now those: none of them sends in every such step, and none as much as one of the core.
+    Others,
 }
 
 impl Role {
-    /// How many roles there are.
+    /// How many roles there are in which somebody sends in every step.
     pub const COUNT: usize = 2;
+
+    /// The number of a role in which somebody sends in every step.
+    #[must_use]
+    pub const fn number(self) -> Option<usize> {
+        match self {
+            Self::Core => Some(0),
+            Self::Surplus => Some(1),
+            Self::Others => None,
+        }
+    }
 }
 
 /// One synchronous exchange, repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Who sends: of this role at least one member does in every such step, the same one each time.
+    /// Who sends: of this role at least one member does in every such step, the same one each time, unless it is [`Role::Others`].
     pub role: Role,
     /// How many times.
     pub repeat: u32,
@@ -53,10 +105,156 @@ pub struct Step {
     pub reduced: f64,
 }
 
+/// Whom a member sends to, and from whom it receives, in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peers {
+    /// Nobody.
+    None,
+    /// The members so far ahead, and those so far behind.
+    Round {
+        /// The nearest.
+        nearest: u32,
+        /// The farthest.
+        farthest: u32,
+    },
+    /// One member, both ways.
+    Partner(u32),
+    /// Sends to one member.
+    Gives(u32),
+    /// Receives from one member.
+    Takes(u32),
+}
+
+/// Where one member is in the steps of a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    /// The collective.
+    pub collective: Collective,
+    /// Who sends.
+    pub role: Role,
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// How many times the step is done, and how many times it has been.
+    pub repeat: u32,
+    /// See `repeat`.
+    pub times: u32,
+    /// Which of the steps it is.
+    pub place: u32,
+    /// Whether it is the last one.
+    pub is_last: bool,
+    /// Whether the chunk is an odd one: trees take turns.
+    pub is_odd: bool,
+    /// The member, and among how many.
+    pub me: u32,
+    /// See `me`.
+    pub members: u32,
+}
+
+/// One member's part of a collective, as messages that follow each other [ASTRA2].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The collective.
+    pub collective: Collective,
+    /// Bytes that the member brings in.
+    pub bytes: u64,
+    /// The member, and among how many.
+    pub me: u32,
+    /// See `me`.
+    pub members: u32,
+    /// One forwards round the members, or backwards, as a step that is added.
+    pub step: u32,
+    /// How many messages are under way at once.
+    pub window: u32,
+    /// Whether the members are a group of some ranks.
+    pub is_group: bool,
+}
+
+impl Part {
+    /// Bytes of a message among equals: what the member brings in to an all-gather, else a part of it for each member.
+    #[must_use]
+    pub fn block(&self) -> u64 {
+        let is_part = self.collective != Collective::AllGather;
+        if is_part { self.bytes / u64::from(self.members) } else { self.bytes }
+    }
+
+    /// The members so far ahead and so far behind, in the part's own direction; `far` is below the number of members.
+    #[must_use]
+    pub const fn apart(&self, far: u32) -> (u32, u32) {
+        let (ahead, behind) = (around(self.me + far, self.members), around(self.me + self.members - far, self.members));
+        if self.step == 1 { (ahead, behind) } else { (behind, ahead) }
+    }
+}
+
+/// A position that may be once round the members too far.
+const fn around(position: u32, members: u32) -> u32 {
+    if position >= members { position - members } else { position }
+}
+
+/// One message of a member's part: with it comes one of the same size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// How many bytes.
+    pub bytes: u64,
+    /// The position to which it goes.
+    pub to: u32,
+    /// The position from which the other comes.
+    pub from: u32,
+}
+
+/// Where a member stands in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// Its parent.
+    pub parent: Option<u32>,
+    /// Its children.
+    pub children: [Option<u32>; 2],
+}
+
 /// A way to run collectives on one dimension.
+///
+/// It says the same thing twice: as steps that all members do together, which our rules know, with their costs; and as messages of
+/// each member that follow each other, which the reference simulator's rules know.
 pub trait CollectiveAlgorithm {
-    /// The steps of a collective over `members` ranks, at least two, in order.
-    fn steps(&self, collective: Collective, members: u32, emit: &mut dyn FnMut(Step));
+    /// The steps of a collective over so many members, at least two, with so many messages under way at once, in order.
+    fn steps(&self, collective: Collective, members_and_window: (u32, u32), emit: &mut dyn FnMut(Step));
+
+    /// The peers of a member in a step.
+    fn peers(&self, stage: &Stage) -> Peers;
+
+    /// How many messages a member sends.
+    fn count(&self, part: &Part) -> u32;
+
+    /// The message of a number; behind the last a number may be asked for, and is not sent.
+    fn message(&self, part: &Part, number: u32) -> Message;
+
+    /// Bytes of a message that are added to what is there when so many have been received; none if the last was no part of a sum.
+    fn sum(&self, part: &Part, received: u32) -> Option<u64>;
+
+    /// In the reference's count of what is reduced: how many messages a round has behind its first window.
+    fn round(&self, part: &Part) -> u32 {
+        (part.members - 1) * part.window
+    }
+
+    /// How many messages are under way at once, of as many as are asked for, in a group of `members`.
+    fn window(&self, _asked: Option<u32>, _members: u32) -> u32 {
+        1
+    }
+
+    /// Whether the second half of a collective waits until all of the first has come in.
+    fn waits_between_halves(&self) -> bool {
+        false
+    }
+
+    /// Where a member stands in the tree of a chunk, if members pass bytes up and down a tree: trees take turns.
+    fn branch(&self, _me: u32, _members: u32, _is_odd: bool) -> Option<Branch> {
+        None
+    }
+
+    /// Whether messages reach their goal only among a power of two of members.
+    fn needs_power_of_two(&self) -> bool {
+        false
+    }
+
     /// One line on what it is, with its source.
     fn summary(&self) -> &'static str;
 }
@@ -67,6 +265,7 @@ registry! {
         ring::Ring,
         direct::Direct,
         halving_doubling::HalvingDoubling,
+        double_binary_tree::DoubleBinaryTree,
     }
 }
 
@@ -118,8 +317,10 @@ mod tests {
     /// What the busiest member sends, as a share of the size.
     fn busiest(algorithm: Algorithm, collective: Collective, members: u32) -> f64 {
         let mut sent = [0.0; Role::COUNT];
-        algorithm.part().steps(collective, members, &mut |step| {
-            sent[step.role as usize] += f64::from(step.repeat) * step.sent;
+        algorithm.part().steps(collective, (members, members - 1), &mut |step| {
+            if let Some(role) = step.role.number() {
+                sent[role] += f64::from(step.repeat) * step.sent;
+            }
         });
         sent.into_iter().fold(0.0, f64::max)
     }
@@ -127,7 +328,12 @@ mod tests {
     /// Every byte that a member must send at least, as a share of the size.
     fn least(collective: Collective, members: u32) -> f64 {
         let share = f64::from(members - 1) / f64::from(members);
-        if collective == Collective::AllReduce { 2.0 * share } else { share }
+        match collective {
+            Collective::AllReduce => 2.0 * share,
+            // The first must send all that it has.
+            Collective::Broadcast => 1.0,
+            _ => share,
+        }
     }
 
     #[test]
@@ -145,10 +351,10 @@ mod tests {
 
     #[test]
     fn ring_direct_and_halving_doubling_on_powers_of_two_send_no_more() {
-        for algorithm in Algorithm::ALL {
+        for algorithm in [Algorithm::Ring, Algorithm::Direct, Algorithm::HalvingDoubling] {
             for collective in [Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather] {
                 for members in [2, 4, 8, 64, 1024] {
-                    let sent = busiest(*algorithm, collective, members);
+                    let sent = busiest(algorithm, collective, members);
                     assert!((sent - least(collective, members)).abs() < 1e-12);
                 }
             }
@@ -168,7 +374,9 @@ mod tests {
         for algorithm in Algorithm::ALL {
             for (collective, expect) in [(Collective::ReduceScatter, 7.0 / 8.0), (Collective::AllGather, 0.0)] {
                 let mut reduced = 0.0;
-                algorithm.part().steps(collective, 8, &mut |step| reduced += f64::from(step.repeat) * step.reduced);
+                algorithm
+                    .part()
+                    .steps(collective, (8, 7), &mut |step| reduced += f64::from(step.repeat) * step.reduced);
                 assert!((reduced - expect).abs() < 1e-12, "{algorithm:?} {collective:?}");
             }
         }

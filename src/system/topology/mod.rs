@@ -18,8 +18,11 @@ pub enum Pattern {
     },
     /// An equal part to every other member at once.
     Spread,
-    /// One message to the next member, over one way only: a send.
-    Send,
+    /// One message to a member so far away, over one way only, while no other crosses its way: a send.
+    Send {
+        /// How many members away.
+        distance: u32,
+    },
 }
 
 /// How a building block carries a pattern.

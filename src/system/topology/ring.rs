@@ -28,7 +28,7 @@ impl BuildingBlock for Ring {
     /// exchange   1 / (2 d s)     d messages cross the link in the middle of each block of 2d; 1 / (d s) if d = k / 2,
     ///                            where half of the messages go the other way round
     /// spread     (k - 1) / (s * floor(k^2 / 4))    the sum of the shortest distances to all others
-    /// send       1 / (2 s)       one link of two
+    /// send       1 / (2 s)       one link of two, over d s links
     /// ```
     ///
     /// and half of that on a line, where the way back from the last member to the first takes the links of the other
@@ -44,8 +44,11 @@ impl BuildingBlock for Ring {
             // k - 1 steps cover k - 2 neighbours and one way back over k - 1 links, or that way alone: 2k - 3 in all.
             Pattern::Shift => Carry { hops: stride * (2.0 * members - 3.0) / (members - 1.0), ..half(1.0 / stride) },
             // The two links of a ring of two lead to the same neighbour.
-            Pattern::Send if span.size == 2 => Carry { hops: 1.0, share: 1.0 },
-            Pattern::Send => Carry { hops: stride, share: 1.0 / (LINKS * stride) },
+            Pattern::Send { .. } if span.size == 2 => Carry { hops: 1.0, share: 1.0 },
+            Pattern::Send { distance } => {
+                let near = if closed { distance.min(span.members - distance) } else { distance };
+                Carry { hops: f64::from(near) * stride, share: 1.0 / (LINKS * stride) }
+            }
             Pattern::Exchange { distance } => {
                 let far = f64::from(distance);
                 let opposite = closed && 2 * distance == span.members;

@@ -10,8 +10,10 @@ use super::chain::Chains;
 use super::fault::{End, Fault};
 use super::wait::Waits;
 use super::{Graph, Trace, Work};
+use crate::system::collective::Algorithm;
 use crate::system::collective::Collective;
-use crate::system::machine::{DimensionOrder, Machine, Pace, Recipe};
+use crate::system::dimension_order::DimensionOrder;
+use crate::system::machine::{Machine, Pace};
 use crate::system::rules::Quirk;
 use crate::units::narrow;
 
@@ -224,7 +226,8 @@ impl Trace {
         for (node, place) in self.graphs[graph].nodes().iter().zip(0..) {
             let Work::Collective { collective, bytes, group, dimensions } = node.work else { continue };
             let is_there = group.is_none_or(|group| (group as usize) < self.groups.len());
-            if !is_there || (bytes == 0 && collective == Collective::AllGather) {
+            let is_empty = bytes == 0 && collective == Collective::AllGather;
+            if !is_there || is_empty || machine.is_delay(collective) {
                 continue;
             }
             let series = found.entry(group).or_default();
@@ -252,7 +255,7 @@ impl Trace {
         Some(Part { collective, chunks: bytes.div_ceil(chunk), share: chunk / members.max(1) })
     }
 
-    /// How a collective runs, dimension by dimension: the recipe, and among how many; and whether all members of its group are in
+    /// How a collective runs, dimension by dimension: the algorithm, and among how many; and whether all members of its group are in
     /// these.
     fn taking(
         &self,
@@ -260,15 +263,14 @@ impl Trace {
         collective: Collective,
         group: Option<u32>,
         involved: u32,
-    ) -> (Vec<(Recipe, u32)>, bool) {
+    ) -> (Vec<(Algorithm, u32)>, bool) {
         let entries = &machine.algorithms[collective as usize];
         let members = group.and_then(|group| Some(narrow(self.groups.get(group as usize)?.ranks.len() as u64)));
         if let Some(members) = members.filter(|&members| members < machine.npus()) {
             if !machine.rules.has(Quirk::FlatGroups) {
                 return (Vec::new(), false);
             }
-            let recipe = if let [only] = entries.as_slice() { only.recipe } else { Recipe::Ring };
-            return (vec![(recipe, members)], members > 1);
+            return (vec![(machine.flat(collective).algorithm, members)], members > 1);
         }
         let mut taking = Vec::new();
         let mut are_all = true;
@@ -276,10 +278,10 @@ impl Trace {
             let entry = entries.get(k).filter(|_| members.is_some() || involved & (1 << k) != 0);
             match entry {
                 Some(entry) if entry.whole => {
-                    taking.push((entry.recipe, machine.npus()));
+                    taking.push((entry.algorithm, machine.npus()));
                     return (taking, true);
                 }
-                Some(entry) if dimension.size > 1 => taking.push((entry.recipe, dimension.size)),
+                Some(entry) if dimension.size > 1 => taking.push((entry.algorithm, dimension.size)),
                 _ => are_all &= dimension.size == 1,
             }
             if entries.get(k).is_some_and(|entry| entry.whole) {
@@ -292,9 +294,8 @@ impl Trace {
     /// Whether a collective makes all members of its group wait for each other.
     fn joins_all(&self, machine: &Machine, collective: Collective, group: Option<u32>, involved: u32) -> bool {
         let (taking, are_all) = self.taking(machine, collective, group, involved);
-        let is_good = |&(recipe, members): &(Recipe, u32)| match recipe {
-            Recipe::HalvingDoubling | Recipe::DoubleBinaryTree => members.is_power_of_two(),
-            Recipe::Ring | Recipe::Direct { .. } => true,
+        let is_good = |&(algorithm, members): &(Algorithm, u32)| {
+            !algorithm.part().needs_power_of_two() || members.is_power_of_two()
         };
         are_all && !taking.is_empty() && taking.iter().all(is_good)
     }
@@ -306,11 +307,13 @@ impl Trace {
         for rank in (0..self.ranks()).filter(|&rank| seen.insert(self.of_rank[rank as usize])) {
             for (place, node) in self.graph(rank).nodes().iter().enumerate() {
                 let Work::Collective { collective, bytes, group, dimensions } = node.work else { continue };
-                if is_own(machine, node.id, collective) || (bytes == 0 && collective == Collective::AllGather) {
+                let is_empty = bytes == 0 && collective == Collective::AllGather;
+                if is_own(machine, node.id, collective) || is_empty || machine.is_delay(collective) {
                     continue;
                 }
-                for (recipe, members) in self.taking(machine, collective, group, dimensions).0 {
-                    let is_uneven = recipe == Recipe::HalvingDoubling && !members.is_power_of_two();
+                for (algorithm, members) in self.taking(machine, collective, group, dimensions).0 {
+                    // A tree among no power of two is refused as it begins.
+                    let is_uneven = algorithm == Algorithm::HalvingDoubling && !members.is_power_of_two();
                     if is_uneven && known.insert((collective, members)) {
                         faults.push(Fault::NoPower { at: self.spot(rank, place), collective, members });
                     }
@@ -417,7 +420,8 @@ mod tests {
     use super::super::graph::Draft;
     use super::super::{Group, Node};
     use super::*;
-    use crate::system::machine::{Congestion, Dimension, Entry, Hierarchy, Own, QueueOrder};
+    use crate::system::machine::{Congestion, Dimension, Entry, Hierarchy, Own};
+    use crate::system::queue_order::QueueOrder;
     use crate::system::rules::Rules;
     use crate::system::topology::Topology;
 
@@ -425,7 +429,7 @@ mod tests {
         Machine {
             dimensions: vec![Dimension { block: Topology::Switch, size: npus, bandwidth: 50.0, latency: 500.0 }],
             congestion: Congestion::Unaware,
-            algorithms: std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }]),
+            algorithms: std::array::from_fn(|_| vec![Entry::of(Algorithm::Ring)]),
             own: Own::default(),
             pace: Pace::Recorded,
             remote: None,
@@ -617,7 +621,7 @@ mod tests {
         };
         // One algorithm for two dimensions: the outer one is left out, and ranks 0 and 1 are alone.
         assert_eq!(Trace::new(graphs(), Vec::new()).check(&machine), []);
-        machine.algorithms = std::array::from_fn(|_| vec![Entry { recipe: Recipe::Ring, whole: false }; 2]);
+        machine.algorithms = std::array::from_fn(|_| vec![Entry::of(Algorithm::Ring); 2]);
         assert_eq!(Trace::new(graphs(), Vec::new()).check(&machine).len(), 1);
         assert_eq!(Trace::new(graphs(), Vec::new()).check(&Machine { pace: Pace::Replayed, ..machine }), []);
     }

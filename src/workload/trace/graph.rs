@@ -42,13 +42,6 @@ pub enum Work {
         /// The dimensions that take part, a bit each.
         dimensions: u32,
     },
-    /// Takes part in a broadcast.
-    Broadcast {
-        /// Bytes.
-        bytes: u64,
-        /// Among the ranks of a group; all if there is none.
-        group: Option<u32>,
-    },
     /// Sends.
     Send {
         /// To whom.

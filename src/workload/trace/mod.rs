@@ -91,7 +91,7 @@ impl Trace {
     /// What the work of a rank names that is not there.
     fn names(&self, work: Work, rank: u32) -> Option<&'static str> {
         let other = match work {
-            Work::Collective { group, .. } | Work::Broadcast { group, .. } => {
+            Work::Collective { group, .. } => {
                 return match self.groups.get(group? as usize) {
                     None => Some("a group that is not there"),
                     Some(group) if !group.ranks.contains(&rank) => Some("a group that the rank is not in"),
