@@ -369,11 +369,11 @@ impl Machine {
         }
     }
 
-    /// A delay as ticks of the clock: whole nanoseconds, rounded down, or picoseconds, rounded.
+    /// A delay as ticks of the clock: whole nanoseconds, cut off, or picoseconds, rounded.
     #[must_use]
     pub fn ticks(&self, nanoseconds: f64) -> u64 {
         if self.rules.has(Quirk::WholeNanoseconds) {
-            whole(nanoseconds.floor())
+            whole(nanoseconds)
         } else {
             Delay::nanoseconds(nanoseconds).round().as_picoseconds()
         }

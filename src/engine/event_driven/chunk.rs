@@ -73,7 +73,8 @@ pub struct Chunk {
     pub npu: u32,
     pub tag: u64,
     pub of: Of,
-    pub phases: Vec<Phase>,
+    /// The phases that it goes through.
+    plan: u32,
     /// The phase that it is in or waits for.
     pub at: usize,
     pub is_queued: bool,
@@ -95,10 +96,22 @@ pub struct Open {
     pub done: u64,
 }
 
+/// Phases that chunks go through: those of one collective on one NPU mostly have the same.
+#[derive(Debug, Default)]
+struct Plan {
+    phases: Vec<Phase>,
+    /// How many chunks go by it.
+    chunks: u32,
+}
+
 /// All chunks under way.
 #[derive(Debug, Default)]
 pub struct Chunks {
     pub all: Vec<Chunk>,
+    plans: Vec<Plan>,
+    free_plans: Vec<u32>,
+    /// The phases of the chunk that is being made.
+    pub made: Vec<Phase>,
     /// Chunks that are done, to be used again.
     free: Vec<u32>,
     pub collectives: Vec<Open>,
@@ -126,17 +139,31 @@ impl Npu {
 }
 
 impl Chunks {
-    /// A chunk that is free, without phases.
-    pub fn chunk(&mut self) -> u32 {
+    /// A new chunk that goes through the phases in `made`, by the plan of another one if that has the same.
+    pub fn chunk(&mut self, other: Option<u32>) -> u32 {
+        let is_same = |&plan: &u32| {
+            let plan = &self.plans[plan as usize];
+            plan.chunks > 0 && plan.phases == self.made
+        };
+        let plan = other.map(|k| self.all[k as usize].plan).filter(is_same).unwrap_or_else(|| {
+            let free = self.free_plans.pop().unwrap_or_else(|| {
+                self.plans.push(Plan::default());
+                narrow(self.plans.len() as u64 - 1)
+            });
+            self.plans[free as usize].phases.clone_from(&self.made);
+            free
+        });
+        self.plans[plan as usize].chunks += 1;
+        self.made.clear();
         if let Some(k) = self.free.pop() {
-            self.all[k as usize].phases.clear();
+            self.all[k as usize].plan = plan;
             return k;
         }
         self.all.push(Chunk {
             npu: 0,
             tag: 0,
             of: Of::Collective(0),
-            phases: Vec::new(),
+            plan,
             at: 0,
             is_queued: false,
             machinery: Machinery::Waiting,
@@ -146,6 +173,26 @@ impl Chunks {
             held: 0,
         });
         narrow(self.all.len() as u64 - 1)
+    }
+
+    /// A chunk is through.
+    fn free(&mut self, k: u32) {
+        self.free.push(k);
+        let plan = self.all[k as usize].plan;
+        self.plans[plan as usize].chunks -= 1;
+        if self.plans[plan as usize].chunks == 0 {
+            self.free_plans.push(plan);
+        }
+    }
+
+    /// All phases of a chunk.
+    fn phases(&self, k: u32) -> &[Phase] {
+        &self.plans[self.all[k as usize].plan as usize].phases
+    }
+
+    /// The phase that a chunk is in.
+    pub fn phase(&self, k: u32) -> &Phase {
+        &self.phases(k)[self.all[k as usize].at]
     }
 
     /// A collective begins.
@@ -183,8 +230,8 @@ impl Simulation<'_> {
         if let Some(own) = own {
             let open = self.chunks.open(Open { chunks: 1, ..state });
             let phase = self.own_phase(npu, collective, group, own);
-            let chunk = self.chunks.chunk();
-            self.chunks.all[chunk as usize].phases.push(phase);
+            self.chunks.made.push(phase);
+            let chunk = self.chunks.chunk(None);
             self.chunk(npu, open, group, chunk);
             return;
         }
@@ -204,6 +251,7 @@ impl Simulation<'_> {
         }
         let open = self.chunks.open(state);
         let mut chunks = 0;
+        let mut last = None;
         if self.rank_of(npu) == 0 && self.is_by_load(group, &logical) {
             self.loads.begin(self.clock.now(), logical.len());
         }
@@ -212,13 +260,12 @@ impl Simulation<'_> {
             let (order, bytes) = self.order(npu, (collective, group), &logical, size, chunk);
             let bytes = if machine.rules.has(Quirk::FullLastChunk) { bytes } else { bytes.min(size) };
             size = size.saturating_sub(bytes);
-            let chunk = self.chunks.chunk();
-            let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
-            if let Err(refused) = self.phases(npu, collective, bytes, (&logical, &order), &mut phases) {
+            if let Err(refused) = self.phases(npu, collective, bytes, (&logical, &order)) {
                 self.refused.get_or_insert(refused);
                 return;
             }
-            self.chunks.all[chunk as usize].phases = phases;
+            let chunk = self.chunks.chunk(last);
+            last = Some(chunk);
             self.chunk(npu, open, group, chunk);
         }
         self.chunks.collectives[open as usize].chunks = chunks;
@@ -247,13 +294,14 @@ impl Simulation<'_> {
     /// A chunk leaves its phase, if it is in one, and queues for the next.
     pub(super) fn enter(&mut self, k: u32) {
         let chunk = &mut self.chunks.all[k as usize];
+        let phases = &self.chunks.plans[chunk.plan as usize].phases;
         let npu = chunk.npu as usize;
-        let left = chunk.is_queued.then(|| chunk.phases[chunk.at].queue);
+        let left = chunk.is_queued.then(|| phases[chunk.at].queue);
         if left.is_some() {
             chunk.at += 1;
             chunk.machinery = Machinery::Waiting;
         }
-        let next = chunk.phases.get(chunk.at).map(|phase| phase.queue);
+        let next = phases.get(chunk.at).map(|phase| phase.queue);
         chunk.is_queued = next.is_some();
         if next.is_none() {
             match chunk.of {
@@ -270,7 +318,7 @@ impl Simulation<'_> {
                     self.wire.send(self.machine, &mut self.clock, address, Some(0), then);
                 }
             }
-            self.chunks.free.push(k);
+            self.chunks.free(k);
         }
         if let Some(left) = left {
             let queued = &mut self.npus[npu].queued[left as usize];
@@ -308,13 +356,14 @@ impl Simulation<'_> {
             return queued.len();
         }
         let seen = |&chunk: &u32| {
+            let phases = self.chunks.phases(chunk);
             let chunk = &self.chunks.all[chunk as usize];
             // One that is through stands in its queue until what follows its collective has begun.
-            let is_through = chunk.at == chunk.phases.len();
+            let is_through = chunk.at == phases.len();
             let is_running = is_through || !matches!(chunk.machinery, Machinery::Waiting);
-            let phase = &chunk.phases[chunk.at - usize::from(is_through)];
+            let phase = &phases[chunk.at - usize::from(is_through)];
             let leaves = self.machine.leaves(phase.algorithm, phase.collective, phase.bytes, phase.count);
-            let to_go = (chunk.phases.len() - chunk.at).saturating_sub(1);
+            let to_go = (phases.len() - chunk.at).saturating_sub(1);
             Queued { is_running, collective: phase.collective, bytes: phase.bytes.max(leaves), to_go }
         };
         let new = seen(&k);
@@ -347,7 +396,7 @@ impl Simulation<'_> {
     pub(super) fn held(&mut self, k: u32, held: u32) {
         let chunk = &self.chunks.all[k as usize];
         if chunk.held == held {
-            let phase = &chunk.phases[chunk.at];
+            let phase = self.chunks.phase(k);
             let sent = if let Course::Steps(steps) = phase.course { steps.sent } else { 0 };
             self.wire.add(chunk.npu, phase.dimension as usize, sent);
             self.enter(k);
@@ -372,8 +421,8 @@ impl Simulation<'_> {
 
     /// A chunk begins its phase.
     pub(super) fn begin(&mut self, k: u32) {
+        let phase = *self.chunks.phase(k);
         let chunk = &mut self.chunks.all[k as usize];
-        let phase = chunk.phases[chunk.at];
         if let Course::Steps(steps) = phase.course {
             if self.is_folded || matches!(chunk.of, Of::Message { .. }) {
                 chunk.machinery = Machinery::Held;
@@ -420,10 +469,9 @@ impl Simulation<'_> {
 
     /// The next message of a chunk is prepared.
     fn prepare(&mut self, k: u32) {
-        let chunk = &mut self.chunks.all[k as usize];
-        let Machinery::Token(token) = &mut chunk.machinery else { return };
+        let Some(token) = self.token(k) else { return };
         let (bytes, reduced, trip) = token.prepare();
-        let is_group = matches!(chunk.phases[chunk.at].members, Members::Group(_));
+        let is_group = token.is_group();
         self.bundle(k, bytes, reduced, is_group, trip);
     }
 
@@ -511,8 +559,8 @@ impl Simulation<'_> {
 
     /// What a tree's member does next.
     fn tree(&mut self, k: u32, happening: Happening) {
+        let bytes = self.chunks.phase(k).bytes;
         let chunk = &mut self.chunks.all[k as usize];
-        let bytes = chunk.phases[chunk.at].bytes;
         let Machinery::Tree(tree) = &mut chunk.machinery else { return };
         let mut deeds: arrayvec::ArrayVec<Deed, 4> = arrayvec::ArrayVec::new();
         tree.next(happening, &mut |deed| deeds.push(deed));
@@ -528,8 +576,7 @@ impl Simulation<'_> {
 
     /// The rank at a position of a chunk's phase.
     pub(super) fn rank(&self, k: u32, position: u32) -> u32 {
-        let chunk = &self.chunks.all[k as usize];
-        match chunk.phases[chunk.at].members {
+        match self.chunks.phase(k).members {
             Members::Every { first, stride } => first + position * stride,
             Members::Group(group) => self.trace.groups[group as usize].ranks[position as usize],
         }
@@ -539,7 +586,7 @@ impl Simulation<'_> {
     fn way_to(&self, k: u32, to: u32) -> (Way, bool) {
         let machine = self.machine;
         let chunk = &self.chunks.all[k as usize];
-        let phase = &chunk.phases[chunk.at];
+        let phase = self.chunks.phase(k);
         let dimension = &machine.dimensions[phase.dimension as usize];
         // All of a dimension: positions are places in it.
         if matches!(phase.members, Members::Every { .. }) && phase.count == dimension.size {

@@ -17,7 +17,7 @@ impl Simulation<'_> {
     /// The gang of a chunk's phase; none if it begins alone.
     fn gang(&self, k: u32) -> Option<Key> {
         let chunk = &self.chunks.all[k as usize];
-        let phase = &chunk.phases[chunk.at];
+        let phase = self.chunks.phase(k);
         match (chunk.of, phase.members) {
             (Of::Collective(_), Members::Every { first, stride })
                 if matches!(phase.course, Course::Steps(_)) && !self.is_folded =>
@@ -38,8 +38,7 @@ impl Simulation<'_> {
     /// Whether a chunk that is first in its queue may begin its phase.
     fn may_begin(&self, k: u32) -> bool {
         let Some(gang) = self.gang(k) else { return true };
-        let chunk = &self.chunks.all[k as usize];
-        let phase = &chunk.phases[chunk.at];
+        let phase = self.chunks.phase(k);
         let is_free = |member: &u32| {
             let npu = self.chunks.all[*member as usize].npu;
             self.npus[npu as usize].running[phase.queue as usize] == 0

@@ -30,7 +30,7 @@ pub enum Members {
 }
 
 /// How a phase is gone through.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// Message by message, as the algorithm's members send them.
     Messages,
@@ -41,7 +41,7 @@ pub enum Course {
 }
 
 /// A chunk's way through one dimension.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
     pub bytes: u64,
     pub queue: u32,
@@ -221,14 +221,13 @@ impl Simulation<'_> {
         found
     }
 
-    /// The phases of the next chunk.
+    /// Makes the phases of the next chunk.
     pub(super) fn phases(
         &mut self,
         npu: u32,
         collective: Collective,
         bytes: u64,
         (logical, order): (&[Logical], &[u8]),
-        phases: &mut Vec<Phase>,
     ) -> Result<(), Refused> {
         let plan = self.plan(collective, logical, order);
         let mut bytes = bytes;
@@ -237,7 +236,7 @@ impl Simulation<'_> {
             let (queue, clockwise) = state.queue(logical.dimension, turn, self.machine.queues);
             let Entry { algorithm, window, .. } = logical.entry;
             let tree = self.tree_of(npu, part, collective, logical)?;
-            phases.push(Phase {
+            self.chunks.made.push(Phase {
                 bytes,
                 queue,
                 algorithm,

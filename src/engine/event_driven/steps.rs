@@ -46,32 +46,31 @@ impl Simulation<'_> {
         let each = real(bytes) / real(machine.chunks);
         let mut left = bytes;
         let mut chunks = 0;
+        let mut last = None;
         while if is_flexible { left > 0 } else { chunks < machine.chunks } {
             chunks += 1;
             let (order, taken) = self.order(npu, (collective, group), &logical, left, bytes.div_ceil(machine.chunks));
             left -= taken.min(left);
             let size = if is_flexible { real(taken) } else { each };
-            let chunk = self.chunks.chunk();
-            let mut phases = std::mem::take(&mut self.chunks.all[chunk as usize].phases);
-            if let Err(refused) = self.phases_on_fabric(npu, collective, size, (&logical, &order), &mut phases) {
+            if let Err(refused) = self.phases_on_fabric(npu, collective, size, (&logical, &order)) {
                 self.refused.get_or_insert(refused);
                 return;
             }
-            self.chunks.all[chunk as usize].phases = phases;
+            let chunk = self.chunks.chunk(last);
+            last = Some(chunk);
             self.chunks.all[chunk as usize].gives_way = gives_way;
             self.chunk(npu, k, group, chunk);
         }
         self.chunks.collectives[k as usize].chunks = chunks;
     }
 
-    /// The phases of the next chunk of `size` bytes.
+    /// Makes the phases of the next chunk of `size` bytes.
     fn phases_on_fabric(
         &mut self,
         npu: u32,
         collective: Collective,
         size: f64,
         (logical, order): (&[Logical], &[u8]),
-        phases: &mut Vec<Phase>,
     ) -> Result<(), Refused> {
         let plan = self.plan(collective, logical, order);
         let machine = self.machine;
@@ -89,7 +88,7 @@ impl Simulation<'_> {
                 }
                 _ => None,
             };
-            phases.push(Phase {
+            self.chunks.made.push(Phase {
                 bytes: Bytes::from_real(size).get(),
                 queue: if steps.is_some() { dimension * machine.queues } else { machine.line(dimension) },
                 algorithm: entry.algorithm,
@@ -112,11 +111,10 @@ impl Simulation<'_> {
         let machine = self.machine;
         let from = self.rank_of(npu);
         let Some(fabric) = &self.fabric else { return };
-        let k = self.chunks.chunk();
-        let chunk = &mut self.chunks.all[k as usize];
+        let made = &mut self.chunks.made;
         let mut held = |dimension: u32, total: u64| {
             let steps = Steps { first: 0, end: 0, total, sent: address.bytes };
-            chunk.phases.push(Phase {
+            made.push(Phase {
                 bytes: address.bytes,
                 queue: dimension * machine.queues,
                 algorithm: Algorithm::Ring,
@@ -144,6 +142,8 @@ impl Simulation<'_> {
                 }
             }
         }
+        let k = self.chunks.chunk(None);
+        let chunk = &mut self.chunks.all[k as usize];
         (chunk.npu, chunk.gives_way) = (npu, false);
         chunk.of = Of::Message { address, then };
         (chunk.at, chunk.is_queued, chunk.machinery) = (0, false, Machinery::Waiting);
@@ -171,7 +171,7 @@ impl Simulation<'_> {
     /// The step that a chunk is at, and its peers; none behind the last.
     fn peers(&self, k: u32) -> Option<(fabric::Leg, Peers, u32, u32)> {
         let chunk = &self.chunks.all[k as usize];
-        let phase = &chunk.phases[chunk.at];
+        let phase = self.chunks.phase(k);
         let (Machinery::Steps { leg, times, .. }, Course::Steps(steps)) = (&chunk.machinery, phase.course) else {
             return None;
         };
@@ -210,7 +210,7 @@ impl Simulation<'_> {
         }
         if !matches!(peers, Peers::Takes(_)) {
             let chunk = &self.chunks.all[k as usize];
-            self.wire.add(chunk.npu, chunk.phases[chunk.at].dimension as usize, leg.sent);
+            self.wire.add(chunk.npu, self.chunks.phase(k).dimension as usize, leg.sent);
         }
         for far in first..=last {
             let (to, from) = match peers {

@@ -50,6 +50,12 @@ impl Token {
         self.part.window
     }
 
+    /// Whether the members are a group of some ranks.
+    #[must_use]
+    pub const fn is_group(&self) -> bool {
+        self.part.is_group
+    }
+
     /// Prepares a message: its bytes, how many are reduced first, if any are, and its trip over a memory bus.
     pub fn prepare(&mut self) -> (u64, Option<u64>, Trip) {
         let Self { algorithm, part, .. } = *self;
