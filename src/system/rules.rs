@@ -1,146 +1,75 @@
 //! Rules: ours, or the reference simulator's to the cycle: the quirks in which the two differ, each by its name [ASTRA2].
 
-/// A way in which the reference departs from what is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quirk {
-    /// See [`Quirk::summary`].
-    WholeNanoseconds,
-    /// See [`Quirk::summary`].
-    UnsharedBandwidth,
-    /// See [`Quirk::summary`].
-    OneWayRings,
-    /// See [`Quirk::summary`].
-    FullLastChunk,
-    /// See [`Quirk::summary`].
-    SmallestChunk,
-    /// See [`Quirk::summary`].
-    GroupDelay,
-    /// See [`Quirk::summary`].
-    FlatGroups,
-    /// See [`Quirk::summary`].
-    SharedCounter,
-    /// See [`Quirk::summary`].
-    LowestDimension,
-    /// See [`Quirk::summary`].
-    MisplacedReductions,
-    /// See [`Quirk::summary`].
-    UnawakenedFollowers,
-    /// See [`Quirk::summary`].
-    OneCommunication,
-    /// See [`Quirk::summary`].
-    SchedulingKeysIgnored,
-    /// See [`Quirk::summary`].
-    BroadcastIsADelay,
-    /// See [`Quirk::summary`].
-    WholeMemoryBandwidth,
-    /// See [`Quirk::summary`].
-    TreesReduceAll,
-    /// See [`Quirk::summary`].
-    RepeatedNumbers,
+/// Declares the quirks: their names and what they are, in one table.
+macro_rules! quirks {
+    ($($quirk:ident = $name:literal, $summary:literal;)+) => {
+        /// A way in which the reference departs from what is meant.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Quirk {
+            $(#[doc = $summary] $quirk,)+
+        }
+
+        impl Quirk {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$quirk,)+];
+
+            /// The name that people write.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$quirk => $name,)+
+                }
+            }
+
+            /// What the reference does, and what ours does instead.
+            #[must_use]
+            pub const fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$quirk => $summary,)+
+                }
+            }
+        }
+    };
+}
+
+quirks! {
+    WholeNanoseconds = "whole_nanoseconds",
+        "each message, reduction and memory access is rounded down to a whole nanosecond; ours: to the nearest picosecond";
+    UnsharedBandwidth = "unshared_bandwidth",
+        "messages that an NPU sends at once each have the whole bandwidth; ours: a dimension serves one chunk at a time";
+    OneWayRings = "one_way_rings",
+        "a ring's chunk uses the links of one way round; ours: half of it goes each way";
+    FullLastChunk = "full_last_chunk",
+        "the last chunk of a collective is charged as a full one; ours: chunks are equal and add up to the collective";
+    SmallestChunk = "smallest_chunk",
+        "a chunk has as many bytes as the cluster has NPUs at least, but for all-gathers; ours: as many as it has";
+    GroupDelay = "group_delay",
+        "the endpoint delay in a group of some ranks is 10 ns whatever was set; ours: what was set";
+    FlatGroups = "flat_groups",
+        "a group of some ranks in a network of several dimensions is one flat ring in the first one's queues; ours: it runs by dimension, each with its algorithm";
+    SharedCounter = "shared_counter",
+        "collectives of groups advance the tags of those among all ranks, so ranks of different groups may wait for ever; ours: each group counts for itself";
+    LowestDimension = "lowest_dimension",
+        "a message pays for the lowest dimension in which its ends differ; ours: for each in which they do";
+    MisplacedReductions = "misplaced_reductions",
+        "halving and doubling reduces half a block and never the last, windowed direct every second window, a tree once more on the way down; ours: every received block of a sum once";
+    UnawakenedFollowers = "unawakened_followers",
+        "what follows an operation that takes no time waits for the next end of another; ours: it starts at once";
+    OneCommunication = "one_communication",
+        "a send, a collective and a memory access share one slot of an NPU; ours: sends and memory accesses have slots of their own";
+    SchedulingKeysIgnored = "scheduling_keys_ignored",
+        "the two scheduling keys of a system file are not read; ours: they are";
+    BroadcastIsADelay = "broadcast_is_a_delay",
+        "a broadcast takes its recorded duration or 1 ns; ours: it is sent";
+    WholeMemoryBandwidth = "whole_memory_bandwidth",
+        "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written";
+    TreesReduceAll = "trees_reduce_all",
+        "a double binary tree does an all-reduce whatever is asked; ours: all-reduces and broadcasts have trees, others go as a ring";
+    RepeatedNumbers = "repeated_numbers",
+        "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error";
 }
 
 impl Quirk {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::WholeNanoseconds,
-        Self::UnsharedBandwidth,
-        Self::OneWayRings,
-        Self::FullLastChunk,
-        Self::SmallestChunk,
-        Self::GroupDelay,
-        Self::FlatGroups,
-        Self::SharedCounter,
-        Self::LowestDimension,
-        Self::MisplacedReductions,
-        Self::UnawakenedFollowers,
-        Self::OneCommunication,
-        Self::SchedulingKeysIgnored,
-        Self::BroadcastIsADelay,
-        Self::WholeMemoryBandwidth,
-        Self::TreesReduceAll,
-        Self::RepeatedNumbers,
-    ];
-
-    /// The name that people write.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WholeNanoseconds => "whole_nanoseconds",
-            Self::UnsharedBandwidth => "unshared_bandwidth",
-            Self::OneWayRings => "one_way_rings",
-            Self::FullLastChunk => "full_last_chunk",
-            Self::SmallestChunk => "smallest_chunk",
-            Self::GroupDelay => "group_delay",
-            Self::FlatGroups => "flat_groups",
-            Self::SharedCounter => "shared_counter",
-            Self::LowestDimension => "lowest_dimension",
-            Self::MisplacedReductions => "misplaced_reductions",
-            Self::UnawakenedFollowers => "unawakened_followers",
-            Self::OneCommunication => "one_communication",
-            Self::SchedulingKeysIgnored => "scheduling_keys_ignored",
-            Self::BroadcastIsADelay => "broadcast_is_a_delay",
-            Self::WholeMemoryBandwidth => "whole_memory_bandwidth",
-            Self::TreesReduceAll => "trees_reduce_all",
-            Self::RepeatedNumbers => "repeated_numbers",
-        }
-    }
-
-    /// What the reference does, and what ours does instead.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Self::WholeNanoseconds => {
-                "each message, reduction and memory access is rounded down to a whole nanosecond; ours: to the nearest picosecond"
-            }
-            Self::UnsharedBandwidth => {
-                "messages that an NPU sends at once each have the whole bandwidth; ours: a dimension serves one chunk at a time"
-            }
-            Self::OneWayRings => "a ring's chunk uses the links of one way round; ours: half of it goes each way",
-            Self::FullLastChunk => {
-                "the last chunk of a collective is charged as a full one; ours: chunks are equal and add up to the collective"
-            }
-            Self::SmallestChunk => {
-                "a chunk has as many bytes as the cluster has NPUs at least, but for all-gathers; ours: as many as it has"
-            }
-            Self::GroupDelay => {
-                "the endpoint delay in a group of some ranks is 10 ns whatever was set; ours: what was set"
-            }
-            Self::FlatGroups => {
-                "a group of some ranks in a network of several dimensions is one flat ring in the first one's queues; ours: it \
-                 runs by dimension, each with its algorithm"
-            }
-            Self::SharedCounter => {
-                "collectives of groups advance the tags of those among all ranks, so ranks of different groups may wait for ever; \
-                 ours: each group counts for itself"
-            }
-            Self::LowestDimension => {
-                "a message pays for the lowest dimension in which its ends differ; ours: for each in which they do"
-            }
-            Self::MisplacedReductions => {
-                "halving and doubling reduces half a block and never the last, windowed direct every second window, a tree once \
-                 more on the way down; ours: every received block of a sum once"
-            }
-            Self::UnawakenedFollowers => {
-                "what follows an operation that takes no time waits for the next end of another; ours: it starts at once"
-            }
-            Self::OneCommunication => {
-                "a send, a collective and a memory access share one slot of an NPU; ours: sends and memory accesses have slots of \
-                 their own"
-            }
-            Self::SchedulingKeysIgnored => "the two scheduling keys of a system file are not read; ours: they are",
-            Self::BroadcastIsADelay => "a broadcast takes its recorded duration or 1 ns; ours: it is sent",
-            Self::WholeMemoryBandwidth => {
-                "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written"
-            }
-            Self::TreesReduceAll => {
-                "a double binary tree does an all-reduce whatever is asked; ours: all-reduces and broadcasts have trees, others go as a ring"
-            }
-            Self::RepeatedNumbers => {
-                "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error"
-            }
-        }
-    }
-
     /// The quirk of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
