@@ -146,8 +146,10 @@ pub enum Refused {
     #[error("ranks cannot stand for each other: {0}")]
     Asymmetric(&'static str),
     /// An algorithm needs a power of two.
-    #[error("a double binary tree takes a power of two, not {members}")]
+    #[error("{algorithm} takes a power of two of members, not {members}")]
     NoPower {
+        /// Which.
+        algorithm: &'static str,
         /// How many there are.
         members: u32,
     },

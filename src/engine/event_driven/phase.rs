@@ -157,7 +157,10 @@ impl Simulation<'_> {
         let order = machine.dimension_order;
         let is_planned = collective != Collective::AllToAll && self.is_by_load(group, logical);
         let order = if order.part().is_by_load() && !is_planned { DimensionOrder::Ascending } else { order };
-        let memory = Memory { turn: &mut self.npus[npu as usize].turn, loads: &mut self.loads };
+        // Members of a group of another shape take other turns: each group counts for itself, but in the reference.
+        let whose = group.filter(|_| self.fabric.is_some());
+        let turn = self.npus[npu as usize].turns_of.entry(whose).or_default();
+        let memory = Memory { turn, loads: &mut self.loads };
         order.part().order(&ask, memory)
     }
 
@@ -267,7 +270,7 @@ impl Simulation<'_> {
             return Ok(None);
         }
         if self.fabric.is_none() && !logical.count.is_power_of_two() {
-            return Err(Refused::NoPower { members: logical.count });
+            return Err(Refused::NoPower { algorithm: logical.entry.algorithm.name(), members: logical.count });
         }
         let trees = &mut self.npus[npu as usize].trees[logical.dimension][collective as usize];
         let is_odd = trees.is_multiple_of(2);

@@ -84,7 +84,7 @@ impl Simulation<'_> {
             let steps = match (&mut self.fabric, logical.span) {
                 (Some(fabric), Some(span)) => Some(fabric.steps(machine, entry, part, size, &span)),
                 _ if entry.algorithm.part().needs_power_of_two() && !count.is_power_of_two() => {
-                    return Err(Refused::NoPower { members: count });
+                    return Err(Refused::NoPower { algorithm: entry.algorithm.name(), members: count });
                 }
                 _ => None,
             };

@@ -228,6 +228,10 @@ impl Search<'_> {
             return Err("a collective is a graph of its own");
         }
         let entries = &machine.algorithms[collective];
+        let is_whole = entries.first().is_some_and(|entry| entry.whole);
+        if is_whole && shares_bandwidth(machine) {
+            return Err("messages of one ring over all dimensions take turns in each");
+        }
         let part = group.filter(|&group| self.trace.groups[group as usize].ranks.len() < machine.npus() as usize);
         let Some(group) = part else {
             let dimensions = if group.is_some() { u32::MAX } else { dimensions };
@@ -244,7 +248,7 @@ impl Search<'_> {
         if let Some(&shape) = self.shapes.get(&(group, collective)) {
             return Ok(shape);
         }
-        let is_flat = machine.rules.has(Quirk::FlatGroups) && !shares_bandwidth(machine);
+        let is_flat = (machine.rules.has(Quirk::FlatGroups) && !shares_bandwidth(machine)) || is_whole;
         if !is_flat && let Some(spans) = machine.spans(&self.trace.groups[group as usize].ranks) {
             let mut words: Vec<u8> = Vec::new();
             for span in &spans {
