@@ -1,6 +1,6 @@
 //! Chunks: a collective cut into pieces that go through phases, one in each dimension, and queue for it [ASTRA2].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::bus::{Port, Ports, Prepared, Scene, Trip};
 use super::clock::{Event, Local};
@@ -26,7 +26,7 @@ const GROUP_TAGS: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Npu {
     /// Chunks in each queue, those under way first.
-    pub queued: Vec<Vec<u32>>,
+    pub queued: Vec<VecDeque<u32>>,
     /// How many of each queue are under way.
     pub running: Vec<u32>,
     /// Which queue comes next, by dimension: for whole collectives, for the way in of an all-reduce, for its way back.
@@ -36,8 +36,8 @@ pub struct Npu {
     /// Chunks made, and for each group chunks made in it.
     pub made: u64,
     made_in: BTreeMap<u32, u64>,
-    /// At which dimension the next chunk begins, where they take turns.
-    pub turn: usize,
+    /// At which dimension the next chunk begins, where they take turns: of all, or under our rules of each group.
+    pub turns_of: BTreeMap<Option<u32>, usize>,
     /// Trees made, by collective and dimension.
     pub trees: Vec<[u32; Collective::ALL.len()]>,
 }
@@ -126,13 +126,13 @@ impl Npu {
         // Behind those of the dimensions, one for each of them: see `Machine::line`.
         let queues = dimensions * (machine.queues as usize + 1);
         Self {
-            queued: vec![Vec::new(); queues],
+            queued: vec![VecDeque::new(); queues],
             running: vec![0; queues],
             turns: vec![[0, 0, machine.queues / 2]; dimensions],
             ports: Ports::default(),
             made: 0,
             made_in: BTreeMap::new(),
-            turn: 0,
+            turns_of: BTreeMap::new(),
             trees: vec![[0; Collective::ALL.len()]; dimensions],
         }
     }
@@ -375,13 +375,13 @@ impl Simulation<'_> {
     }
 
     /// Whether some of a queue's chunks give way.
-    fn gives_way(&self, queued: &[u32]) -> bool {
+    fn gives_way(&self, queued: &VecDeque<u32>) -> bool {
         queued.iter().any(|&other| self.chunks.all[other as usize].gives_way)
     }
 
     /// A chunk that is held and gives way stops for one that does not, and goes on with what is left behind it.
     fn give_way(&mut self, npu: usize, queue: usize, new: u32) {
-        let Some(&first) = self.npus[npu].queued[queue].first() else { return };
+        let Some(&first) = self.npus[npu].queued[queue].front() else { return };
         let gives_way = !self.chunks.all[new as usize].gives_way;
         let chunk = &mut self.chunks.all[first as usize];
         if gives_way && chunk.gives_way && matches!(chunk.machinery, Machinery::Held) {

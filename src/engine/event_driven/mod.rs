@@ -322,12 +322,12 @@ impl Simulation<'_> {
             Then::Received { chunk } => self.received(chunk),
             Then::Done { run, operation } => self.done(run as usize, operation),
             Then::Send { waiting } => {
-                let Waiting { address, then } = self.wire.waiting[waiting as usize];
+                let Waiting { address, then } = self.wire.waited(waiting);
                 let way = self.way(address.from, address.to, address.bytes);
                 self.go_out(address, way, then);
             }
             Then::Receive { waiting } => {
-                let Waiting { address, then } = self.wire.waiting[waiting as usize];
+                let Waiting { address, then } = self.wire.waited(waiting);
                 self.wire.receive(&mut self.clock, address, then);
             }
         }
@@ -363,8 +363,7 @@ impl Simulation<'_> {
     }
 
     fn wait(&mut self, address: Address, then: Then) -> u32 {
-        self.wire.waiting.push(Waiting { address, then });
-        narrow(self.wire.waiting.len() as u64 - 1)
+        self.wire.keep(Waiting { address, then })
     }
 }
 

@@ -443,6 +443,8 @@ impl Simulation<'_> {
         if state.finish.is_none() && state.ready.iter().all(BTreeSet::is_empty) && state.under_way == 0 {
             state.finish = Some(now);
             if let Some(of) = state.of {
+                // Of a collective that is over nothing is asked any more.
+                (state.waits, state.stages, state.starts) = (Vec::new(), Vec::new(), Vec::new());
                 self.enter(of.chunk);
             }
         }

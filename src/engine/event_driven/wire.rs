@@ -117,7 +117,8 @@ pub struct Wire {
     links: BTreeMap<(u32, u32), u32>,
     cables: Vec<Cable>,
     /// What waits for the handshake of a rendezvous.
-    pub waiting: Vec<Waiting>,
+    waiting: Vec<Waiting>,
+    free_waiting: Vec<u32>,
     /// How many messages were sent.
     messages_sent: u64,
     /// Bytes sent, by NPU and dimension.
@@ -151,6 +152,22 @@ impl Wire {
     pub fn new(machine: &Machine, npus: usize) -> Self {
         let dimensions = machine.dimensions.len();
         Self { sent: vec![0; npus * dimensions], dimensions, ..Self::default() }
+    }
+
+    /// Keeps what waits for a handshake; its place.
+    pub fn keep(&mut self, waiting: Waiting) -> u32 {
+        if let Some(k) = self.free_waiting.pop() {
+            self.waiting[k as usize] = waiting;
+            return k;
+        }
+        self.waiting.push(waiting);
+        narrow(self.waiting.len() as u64 - 1)
+    }
+
+    /// What has waited for a handshake: its place is free.
+    pub fn waited(&mut self, k: u32) -> Waiting {
+        self.free_waiting.push(k);
+        self.waiting[k as usize]
     }
 
     /// How many messages were sent.
