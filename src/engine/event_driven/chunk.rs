@@ -22,6 +22,9 @@ const GROUP_DELAY: f64 = 10.0;
 /// Tags of a group begin at its number times this.
 const GROUP_TAGS: u64 = 1_000_000;
 
+/// Chunks under way at most, on all NPUs together: some gigabytes.
+pub const MOST_CHUNKS: usize = 1 << 24;
+
 /// What one NPU keeps of its communication.
 #[derive(Debug)]
 pub struct Npu {
@@ -112,6 +115,8 @@ pub struct Chunks {
     free_plans: Vec<u32>,
     /// The phases of the chunk that is being made.
     pub made: Vec<Phase>,
+    /// Whether there are more than can be kept.
+    pub are_too_many: bool,
     /// Chunks that are done, to be used again.
     free: Vec<u32>,
     pub collectives: Vec<Open>,
@@ -159,6 +164,7 @@ impl Chunks {
             self.all[k as usize].plan = plan;
             return k;
         }
+        self.are_too_many |= self.all.len() == MOST_CHUNKS;
         self.all.push(Chunk {
             npu: 0,
             tag: 0,
@@ -267,8 +273,19 @@ impl Simulation<'_> {
             let chunk = self.chunks.chunk(last);
             last = Some(chunk);
             self.chunk(npu, open, group, chunk);
+            if self.crowds() {
+                return;
+            }
         }
         self.chunks.collectives[open as usize].chunks = chunks;
+    }
+
+    /// Whether there are more chunks than can be kept: then nothing goes on.
+    pub(super) fn crowds(&mut self) -> bool {
+        if self.chunks.are_too_many {
+            self.refused.get_or_insert(Refused::Crowded(MOST_CHUNKS));
+        }
+        self.chunks.are_too_many
     }
 
     /// A chunk is made and queued.

@@ -32,7 +32,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let too_long = || Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
     let too_many = || Infeasible::new(Reason::Limit, f64::INFINITY, real(LIMIT));
     let why = |refused: &Refused| match refused {
-        Refused::Limit(_) => too_many(),
+        Refused::Limit(_) | Refused::Crowded(_) => too_many(),
         Refused::TimeRange => too_long(),
         _ => Infeasible::new(Reason::Deadlock, f64::NAN, f64::NAN),
     };

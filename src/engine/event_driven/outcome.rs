@@ -142,6 +142,9 @@ pub enum Refused {
     /// There is more to simulate than is allowed.
     #[error("there are more than {0} events")]
     Limit(u64),
+    /// More chunks are under way than can be kept.
+    #[error("more than {0} chunks are under way at once: cut collectives into fewer")]
+    Crowded(usize),
     /// Ranks cannot stand for each other.
     #[error("ranks cannot stand for each other: {0}")]
     Asymmetric(&'static str),

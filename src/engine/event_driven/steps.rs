@@ -2,15 +2,16 @@
 
 use arrayvec::ArrayVec;
 
-use super::chunk::{Machinery, Of, Open};
+use super::chunk::{Chunk, Machinery, Of, Open};
 use super::clock::Local;
 use super::fabric::{self, Steps};
 use super::phase::{Course, Logical, Members, Phase};
 use super::wire::{Address, Then};
 use super::{Refused, Simulation};
-use crate::system::collective::{Algorithm, Collective, Peers, Stage};
+use crate::system::collective::{Algorithm, Collective, Few, Peers, Stage};
 use crate::system::dimension_order::MOST;
 use crate::system::machine::Machine;
+use crate::system::topology::Pattern;
 use crate::units::{Bytes, narrow, real};
 
 impl Machine {
@@ -60,6 +61,9 @@ impl Simulation<'_> {
             last = Some(chunk);
             self.chunks.all[chunk as usize].gives_way = gives_way;
             self.chunk(npu, k, group, chunk);
+            if self.crowds() {
+                return;
+            }
         }
         self.chunks.collectives[k as usize].chunks = chunks;
     }
@@ -197,41 +201,55 @@ impl Simulation<'_> {
     /// A chunk's endpoint is ready: it sends what the step sends, and waits for what it receives.
     pub(super) fn step_ready(&mut self, k: u32) {
         let Some((leg, peers, me, count)) = self.peers(k) else { return };
-        let (first, last) = match peers {
-            Peers::Round { nearest, farthest } => (nearest, farthest),
-            _ => (1, 1),
+        let one = |member: u32| Few::from_iter([member]);
+        // How many messages each way, and to and from whom where they do not go round.
+        let (rounds, to, from) = match peers {
+            Peers::Round { nearest, farthest } => (nearest..farthest + 1, Few::new(), Few::new()),
+            Peers::Partner(other) => (0..0, one(other), one(other)),
+            Peers::Gives(to) => (0..0, to, Few::new()),
+            Peers::Takes(from) => (0..0, Few::new(), from),
+            Peers::None => return,
         };
-        let bytes = leg.sent / u64::from(last + 1 - first);
-        let messages = last + 1 - first;
+        let round = narrow(rounds.len() as u64);
+        let bytes = match leg.pattern {
+            // Whoever has one member to send to sends half.
+            Pattern::Part { .. } => leg.sent / 2,
+            _ => leg.sent / u64::from(round.max(1)),
+        };
+        let (sent, taken) = (round + narrow(to.len() as u64), round + narrow(from.len() as u64));
         // Its own messages too: until they have arrived, they take the bandwidth.
-        let awaited = if matches!(peers, Peers::Gives(_) | Peers::Takes(_)) { messages } else { 2 * messages };
-        if let Machinery::Steps { awaited: waits, .. } = &mut self.chunks.all[k as usize].machinery {
-            *waits = awaited;
+        if let Machinery::Steps { awaited, .. } = &mut self.chunks.all[k as usize].machinery {
+            *awaited = sent + taken;
         }
-        if !matches!(peers, Peers::Takes(_)) {
-            let chunk = &self.chunks.all[k as usize];
-            self.wire.add(chunk.npu, self.chunks.phase(k).dimension as usize, leg.sent);
+        if sent > 0 {
+            let (npu, dimension) = (self.chunks.all[k as usize].npu, self.chunks.phase(k).dimension);
+            let whole = if round > 0 { leg.sent } else { bytes * u64::from(sent) };
+            self.wire.add(npu, dimension as usize, whole);
         }
-        for far in first..=last {
-            let (to, from) = match peers {
-                Peers::Round { .. } => (Some((me + far) % count), Some((me + count - far) % count)),
-                Peers::Partner(other) => (Some(other), Some(other)),
-                Peers::Gives(other) => (Some(other), None),
-                Peers::Takes(other) => (None, Some(other)),
-                Peers::None => (None, None),
-            };
-            let chunk = &self.chunks.all[k as usize];
-            let (npu, tag) = (chunk.npu, chunk.tag);
-            if let Some(to) = to {
-                let address = Address { tag, from: npu, to: self.rank(k, to), bytes };
-                let then = Then::Received { chunk: k };
-                self.wire.send(self.machine, &mut self.clock, address, Some(leg.message), then);
-            }
-            if let Some(from) = from {
-                let from = self.rank(k, from);
-                self.wire.receive(&mut self.clock, Address { tag, from, to: npu, bytes }, Then::Received { chunk: k });
-            }
+        for far in rounds {
+            self.step_send(k, (me + far) % count, bytes, leg.message);
+            self.step_receive(k, (me + count - far) % count, bytes);
         }
+        for other in to {
+            self.step_send(k, other, bytes, leg.message);
+        }
+        for other in from {
+            self.step_receive(k, other, bytes);
+        }
+    }
+
+    /// A chunk sends a message of a step.
+    fn step_send(&mut self, k: u32, to: u32, bytes: u64, delay: u64) {
+        let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
+        let address = Address { tag, from: npu, to: self.rank(k, to), bytes };
+        self.wire.send(self.machine, &mut self.clock, address, Some(delay), Then::Received { chunk: k });
+    }
+
+    /// A chunk waits for a message of a step.
+    fn step_receive(&mut self, k: u32, from: u32, bytes: u64) {
+        let Chunk { npu, tag, .. } = self.chunks.all[k as usize];
+        let address = Address { tag, from: self.rank(k, from), to: npu, bytes };
+        self.wire.receive(&mut self.clock, address, Then::Received { chunk: k });
     }
 
     /// A message of a chunk's step has arrived, here or there: after the last, what was received is added to what is there.

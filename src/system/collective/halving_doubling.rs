@@ -56,11 +56,11 @@ impl CollectiveAlgorithm for HalvingDoubling {
         // Surplus members give what they have first and take the result last.
         match stage.role {
             _ if stage.collective == Collective::AllToAll => Peers::Round { nearest: distance, farthest: distance },
-            Role::Surplus if me >= core => Peers::Gives(me - core),
-            Role::Surplus if me < surplus => Peers::Takes(me + core),
+            Role::Surplus if me >= core => Peers::gives(me - core),
+            Role::Surplus if me < surplus => Peers::takes(me + core),
             Role::Surplus => Peers::None,
-            _ if surplus > 0 && stage.is_last && me >= core => Peers::Takes(me - core),
-            _ if surplus > 0 && stage.is_last && me < surplus => Peers::Gives(me + core),
+            _ if surplus > 0 && stage.is_last && me >= core => Peers::takes(me - core),
+            _ if surplus > 0 && stage.is_last && me < surplus => Peers::gives(me + core),
             _ if surplus > 0 && stage.is_last => Peers::None,
             _ if me >= core => Peers::None,
             _ if (me / distance).is_multiple_of(2) => Peers::Partner(me + distance),

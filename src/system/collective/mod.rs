@@ -1,5 +1,7 @@
 //! Collective algorithms: a collective of one group on one dimension as a list of steps.
 
+use arrayvec::ArrayVec;
+
 use super::topology::{Pattern, Topology};
 use crate::registry::registry;
 
@@ -106,7 +108,7 @@ pub struct Step {
 }
 
 /// Whom a member sends to, and from whom it receives, in one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peers {
     /// Nobody.
     None,
@@ -119,10 +121,27 @@ pub enum Peers {
     },
     /// One member, both ways.
     Partner(u32),
+    /// Sends to some members, an equal part of its bytes to each.
+    Gives(Few),
+    /// Receives from some members.
+    Takes(Few),
+}
+
+/// One or two members.
+pub type Few = ArrayVec<u32, 2>;
+
+impl Peers {
     /// Sends to one member.
-    Gives(u32),
+    #[must_use]
+    pub fn gives(to: u32) -> Self {
+        Self::Gives(std::iter::once(to).collect())
+    }
+
     /// Receives from one member.
-    Takes(u32),
+    #[must_use]
+    pub fn takes(from: u32) -> Self {
+        Self::Takes(std::iter::once(from).collect())
+    }
 }
 
 /// Where one member is in the steps of a collective.

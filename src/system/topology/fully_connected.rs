@@ -22,7 +22,8 @@ impl BuildingBlock for FullyConnected {
             Pattern::Spread => span.members - 1,
             // Both ways round the members; two members have one link between them.
             Pattern::Shift => (span.members - 1).min(2),
-            Pattern::Exchange { .. } | Pattern::Send { .. } => 1,
+            Pattern::Part { .. } => 2,
+            Pattern::Exchange { .. } | Pattern::Send { .. } | Pattern::Meet { .. } => 1,
         };
         Carry { hops: 1.0, share: f64::from(used) / links }
     }

@@ -23,6 +23,16 @@ pub enum Pattern {
         /// How many members away.
         distance: u32,
     },
+    /// A message each from two members, one on either side, to the one so far away between them.
+    Meet {
+        /// How many members away.
+        distance: u32,
+    },
+    /// A message each to two members so far away, one on either side.
+    Part {
+        /// How many members away.
+        distance: u32,
+    },
 }
 
 /// How a building block carries a pattern.

@@ -29,6 +29,8 @@ impl BuildingBlock for Ring {
     ///                            where half of the messages go the other way round
     /// spread     (k - 1) / (s * floor(k^2 / 4))    the sum of the shortest distances to all others
     /// send       1 / (2 s)       one link of two, over d s links
+    /// meet       1 / (2 s)       as a send: the two come in over different links
+    /// part       1 / s           both links
     /// ```
     ///
     /// and half of that on a line, where the way back from the last member to the first takes the links of the other
@@ -45,9 +47,10 @@ impl BuildingBlock for Ring {
             Pattern::Shift => Carry { hops: stride * (2.0 * members - 3.0) / (members - 1.0), ..half(1.0 / stride) },
             // The two links of a ring of two lead to the same neighbour.
             Pattern::Send { .. } if span.size == 2 => Carry { hops: 1.0, share: 1.0 },
-            Pattern::Send { distance } => {
+            Pattern::Send { distance } | Pattern::Meet { distance } | Pattern::Part { distance } => {
                 let near = if closed { distance.min(span.members - distance) } else { distance };
-                Carry { hops: f64::from(near) * stride, share: 1.0 / (LINKS * stride) }
+                let links = if matches!(pattern, Pattern::Part { .. }) { 1.0 } else { 1.0 / LINKS };
+                Carry { hops: f64::from(near) * stride, share: links / stride }
             }
             Pattern::Exchange { distance } => {
                 let far = f64::from(distance);

@@ -19,8 +19,9 @@ impl BuildingBlock for Switch {
         Algorithm::HalvingDoubling
     }
 
-    fn carry(&self, _pattern: Pattern, _span: &Span) -> Carry {
-        Carry { hops: HOPS, share: 1.0 }
+    /// All of a port's bandwidth, which those share who send to one member.
+    fn carry(&self, pattern: Pattern, _span: &Span) -> Carry {
+        Carry { hops: HOPS, share: if matches!(pattern, Pattern::Meet { .. }) { 0.5 } else { 1.0 } }
     }
 
     fn summary(&self) -> &'static str {
