@@ -11,7 +11,7 @@ use crate::system::System;
 use crate::system::machine::Machine;
 use crate::units::{Bytes, Time, narrow, real};
 use crate::workload::program::Account;
-use crate::workload::{Footprint, Infeasible, Reason};
+use crate::workload::{Footprint, Infeasible, Job, Reason, check};
 
 /// Simulates a trace on a machine. Computations take as long as they were recorded, or what the NPU's roofline says if the
 /// point has an NPU with a rate.
@@ -21,6 +21,7 @@ use crate::workload::{Footprint, Infeasible, Reason};
 /// [`Reason::TimeRange`] if its time does not fit, [`Reason::Limit`] if there are too many events.
 pub fn evaluate(sweep: &Sweep, recording: &Recording, system: &System) -> Result<Evaluation, Infeasible> {
     let refused = |reason| Infeasible::new(reason, f64::NAN, f64::NAN);
+    check(&Job::Recorded, system)?;
     let loader = sweep.loader.as_ref().ok_or_else(|| refused(Reason::Trace))?;
     let trace = loader.trace(recording, narrow(system.network.npus())).map_err(|_| refused(Reason::Trace))?;
     let machine = Machine::of(system, None);

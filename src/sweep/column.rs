@@ -72,6 +72,9 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         let is_recorded = contents.set.contains(&(Id::Chakra as usize));
         let idle = match key.kind {
             key::Kind::Path => !contents.set.contains(&slot),
+            _ if key.path.starts_with("collectives.") && key.default == Default::Absent => {
+                !contents.set.contains(&slot)
+            }
             _ => is_recorded && !contents.set.contains(&slot) && of_collective,
         };
         if (key.column.is_some() && applies && !idle) || contents.swept.contains(&slot) {

@@ -1,9 +1,10 @@
 //! Fidelity: what evaluates a point, and what of a sweep only the event-driven engine knows.
 
-use super::key::{Default, Id, KEYS, Kind};
+use super::key::{Default, Id, KEYS, Key, Kind};
 use super::resolve::Resolver;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place};
+use crate::system::hierarchy::MultiDim;
 use crate::units::{index, plain, whole};
 
 /// What evaluates a point.
@@ -38,18 +39,26 @@ impl Fidelity {
 }
 
 /// Keys of chunks that queue: the closed form has no queue.
-pub const QUEUE_KEYS: [Id; 3] = [Id::ActiveChunks, Id::DimensionOrder, Id::ChunkOrder];
+pub const QUEUE_KEYS: [Id; 4] = [Id::ActiveChunks, Id::Queues, Id::DimensionOrder, Id::ChunkOrder];
+/// Keys of what only single messages show: the closed form has none.
+pub const MESSAGE_KEYS: [Id; 3] = [Id::MultiDim, Id::Rendezvous, Id::Congestion];
 
-/// Whether a key has a value that the closed form does not know: another than its default.
+/// Whether a key has a value that the closed form does not know: another than its default, of `multi_dim` only `flat`.
 #[must_use]
 pub fn is_beyond(id: Id, value: f64) -> bool {
-    matches!(KEYS[id as usize].default, Default::Is(default) if default != value)
+    match KEYS[id as usize].default {
+        _ if matches!(id, Id::MultiDim) => MultiDim::ALL.get(index(whole(value))) == Some(&MultiDim::Flat),
+        Default::Is(default) => default != value,
+        _ => false,
+    }
 }
 
 /// Why the closed form does not know a key.
 const fn why(id: Id) -> &'static str {
     match id {
         Id::Rules => "the closed form knows our rules alone",
+        Id::MultiDim => "the closed form goes dimension by dimension",
+        Id::Rendezvous | Id::Congestion => "the closed form has no single messages",
         _ => "the closed form has no queues",
     }
 }
@@ -69,7 +78,7 @@ impl Resolver<'_> {
     }
 
     /// What a sweep asks of the closed form that only the event-driven engine knows, and the reverse.
-    pub(super) fn beyond_the_closed_form<'a>(&mut self, lines: &[Line], frame: &'a Frame) {
+    pub(super) fn beyond_the_closed_form(&mut self, lines: &[Line], frame: &Frame) {
         if self.walker.has_failed(Id::Fidelity as usize, frame) {
             return;
         }
@@ -83,37 +92,71 @@ impl Resolver<'_> {
             }
             return;
         }
-        // Which key, its value, where, and the alternative that sets it if it is named.
-        let mut found: Vec<(Id, f64, Place, Option<&'a str>)> = Vec::new();
-        for id in QUEUE_KEYS.into_iter().chain([Id::Rules]) {
-            let mut note = |slot: u32, value: f64, place: Place, whose: Option<&'a str>| {
-                // One word of an axis stands for all of it.
-                let is_known = found.iter().any(|other| other.0 == id && other.2 == place && other.3 == whose);
-                if slot as usize == id as usize && is_beyond(id, value) && !is_known {
-                    found.push((id, value, place, whose));
-                }
-            };
-            frame.settings.iter().for_each(|&(slot, value, place)| note(slot, value, place, None));
-            for axis in &frame.axes {
-                axis.visit(&mut |axis, alternative| {
-                    let whose = (axis.name != KEYS[id as usize].path).then_some(alternative.label.as_str());
-                    let settings = alternative.settings.iter();
-                    settings.for_each(|setting| note(setting.slot, setting.value, axis.place, whose));
-                });
-            }
-        }
-        for (id, value, place, whose) in found {
-            let key = &KEYS[id as usize];
-            let words = |value: f64| match key.kind {
-                Kind::Choice(words) => words[index(whole(value))].to_owned(),
-                _ => plain(value),
-            };
-            let default = if let Default::Is(default) = key.default { words(default) } else { String::new() };
-            let whose = whose.map_or_else(String::new, |name| format!(" of `{name}`"));
-            let what = format!("`{}: {}`{whose}", key.name(), words(value));
-            let message = format!("{what} needs `fidelity: event_driven`: {}", why(id));
+        let beyond = QUEUE_KEYS.into_iter().chain(MESSAGE_KEYS).chain([Id::Rules]);
+        for found in uses(frame, beyond, is_beyond) {
+            let key = &KEYS[found.id as usize];
+            let default = if let Default::Is(default) = key.default { text(key, default) } else { String::new() };
+            let message = format!("{} needs `fidelity: event_driven`: {}", found.what(), why(found.id));
             let help = format!("write the line `fidelity: event_driven`, or `{}: {default}`", key.name());
-            self.complain(Diagnostic::error(message).at(place).help(help));
+            self.complain(Diagnostic::error(message).at(found.place).help(help));
         }
     }
+
+    /// What takes every rank of a machine, beside a training job, of which one rank stands for each pipeline stage.
+    pub(super) fn beyond_a_training_job(&mut self, frame: &Frame) {
+        for found in uses(frame, [Id::Congestion, Id::Rendezvous], is_beyond) {
+            let message = format!("{} stands beside a training job, of which one rank stands for many", found.what());
+            let help = "remove it, or run `workload: {collective: all_reduce, size: 1 GB}` or a recorded trace";
+            self.complain(Diagnostic::error(message).at(found.place).help(help));
+        }
+    }
+}
+
+/// A value that a key has somewhere in a sweep.
+struct Use<'a> {
+    id: Id,
+    value: f64,
+    place: Place,
+    /// The alternative that sets it, if it is named.
+    whose: Option<&'a str>,
+}
+
+impl Use<'_> {
+    /// In words.
+    fn what(&self) -> String {
+        let key = &KEYS[self.id as usize];
+        let whose = self.whose.map_or_else(String::new, |name| format!(" of `{name}`"));
+        format!("`{}: {}`{whose}", key.name(), text(key, self.value))
+    }
+}
+
+/// A value as people write it.
+fn text(key: &Key, value: f64) -> String {
+    match key.kind {
+        Kind::Choice(words) => words[index(whole(value))].to_owned(),
+        Kind::Flag => (value == 1.0).to_string(),
+        _ => plain(value),
+    }
+}
+
+/// Where keys have values of a kind. One word of an axis stands for all of it.
+fn uses<'a>(frame: &'a Frame, ids: impl IntoIterator<Item = Id>, is: impl Fn(Id, f64) -> bool) -> Vec<Use<'a>> {
+    let mut found: Vec<Use<'a>> = Vec::new();
+    for id in ids {
+        let mut note = |slot: u32, value: f64, place: Place, whose: Option<&'a str>| {
+            let is_known = found.iter().any(|it| it.id == id && it.place == place && it.whose == whose);
+            if slot as usize == id as usize && is(id, value) && !is_known {
+                found.push(Use { id, value, place, whose });
+            }
+        };
+        frame.settings.iter().for_each(|&(slot, value, place)| note(slot, value, place, None));
+        for axis in &frame.axes {
+            axis.visit(&mut |axis, alternative| {
+                let whose = (axis.name != KEYS[id as usize].path).then_some(alternative.label.as_str());
+                let settings = alternative.settings.iter();
+                settings.for_each(|setting| note(setting.slot, setting.value, axis.place, whose));
+            });
+        }
+    }
+    found
 }

@@ -44,11 +44,13 @@ pub enum Removal {
     ClosedFormOfQueues,
     /// The closed form of the reference's rules.
     ClosedFormOfRules,
+    /// The closed form of what only single messages show.
+    ClosedFormOfMessages,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -63,6 +65,7 @@ impl Removal {
         Self::UnusedTier,
         Self::ClosedFormOfQueues,
         Self::ClosedFormOfRules,
+        Self::ClosedFormOfMessages,
     ];
 
     /// The name in a preview.
@@ -83,6 +86,7 @@ impl Removal {
             Self::UnusedTier => "keys of a tier that nothing is offloaded to",
             Self::ClosedFormOfQueues => "closed_form of chunks that queue",
             Self::ClosedFormOfRules => "closed_form of astra_sim's rules",
+            Self::ClosedFormOfMessages => "closed_form of single messages",
         }
     }
 
@@ -103,8 +107,11 @@ impl Removal {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
             }
             Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Pp, Id::Dp],
-            Self::ClosedFormOfQueues => &[Id::Fidelity, Id::ActiveChunks, Id::DimensionOrder, Id::ChunkOrder],
+            Self::ClosedFormOfQueues => {
+                &[Id::Fidelity, Id::ActiveChunks, Id::Queues, Id::DimensionOrder, Id::ChunkOrder]
+            }
             Self::ClosedFormOfRules => &[Id::Fidelity, Id::Rules],
+            Self::ClosedFormOfMessages => &[Id::Fidelity, Id::MultiDim, Id::Rendezvous, Id::Congestion],
         }
     }
 }
@@ -127,7 +134,7 @@ pub struct Inputs {
 }
 
 /// The bits of the tiers' keys stand behind those of the others.
-const TIER_BITS_FROM: usize = 80;
+const TIER_BITS_FROM: usize = 100;
 const _: () = assert!(
     key::KEYS.len() <= TIER_BITS_FROM && TIER_BITS_FROM + MAX_TIERS * key::TIER_KEYS.len() <= 128,
     "a bit for each key"
@@ -373,11 +380,14 @@ impl Inputs {
     /// What the closed form does not know is not tried with it, where a sweep has both evaluators.
     fn beyond_the_closed_form(&mut self) {
         if self.written(Id::Fidelity) == 0.0 {
-            if fidelity::QUEUE_KEYS.iter().any(|&id| fidelity::is_beyond(id, self.written(id))) {
-                self.remove(Removal::ClosedFormOfQueues);
-            }
-            if fidelity::is_beyond(Id::Rules, self.written(Id::Rules)) {
-                self.remove(Removal::ClosedFormOfRules);
+            for (ids, removal) in [
+                (&fidelity::QUEUE_KEYS[..], Removal::ClosedFormOfQueues),
+                (&[Id::Rules], Removal::ClosedFormOfRules),
+                (&fidelity::MESSAGE_KEYS, Removal::ClosedFormOfMessages),
+            ] {
+                if ids.iter().any(|&id| fidelity::is_beyond(id, self.written(id))) {
+                    self.remove(removal);
+                }
             }
         }
     }

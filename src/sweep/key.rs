@@ -4,7 +4,9 @@
 use super::fidelity::Fidelity;
 use crate::system::collective::{Algorithm, Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
+use crate::system::hierarchy::MultiDim;
 use crate::system::memory::MAX_TIERS;
+use crate::system::network::Congestion;
 use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
@@ -119,7 +121,8 @@ const fn at_least_zero(unit: Unit) -> Kind {
     Kind::Quantity { unit, strict: false }
 }
 
-const ALGORITHMS: [&str; 1 + Algorithm::NAMES.len()] = Choice::words();
+/// The words of an algorithm: `by_block`, and every one by its name.
+pub const ALGORITHMS: [&str; 1 + Algorithm::NAMES.len()] = Choice::words();
 
 /// Declares the list and a name for each slot in one go.
 macro_rules! keys {
@@ -211,15 +214,37 @@ keys! {
     Price = "cluster.npu.price", at_least_zero(Unit::DOLLAR), Default::Absent, None, "price of an NPU";
     Reserve = "cluster.memory_reserve", at_least_zero(Unit::BYTE), Default::Is(4e9), Some("memory_reserve"),
         "what is kept free of each NPU's memory: context, communication buffers, fragmentation";
+    Congestion = "cluster.congestion", Kind::Choice(&Congestion::NAMES), Default::Is(0.0), Some("congestion"),
+        "whether messages share links: `unaware` of each other, or `aware`, one message at a time on a link, device by device; `aware` needs `fidelity: event_driven`, and under `rules: astra_sim` a network of one dimension [ASTRA2]";
     Capacity = "memory.local.capacity", quantity(Unit::BYTE), Default::Like("cluster.npu.hbm"), Some("local_capacity"), "capacity of the local memory";
     LocalBandwidth = "memory.local.bandwidth", quantity(Unit::BANDWIDTH), Default::Like("cluster.npu.hbm_bandwidth"), Some("local_bandwidth"),
         "bandwidth of the local memory";
     Algorithm = "collectives.algorithm", Kind::Choice(&ALGORITHMS), Default::Is(0.0), Some("algorithm"),
         "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension";
+AllReduce = "collectives.all_reduce_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_reduce_algorithm"),
+        "how an all_reduce runs, whatever `algorithm` and the dimensions say";
+    ReduceScatter = "collectives.reduce_scatter_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("reduce_scatter_algorithm"),
+        "how a reduce_scatter runs, whatever `algorithm` and the dimensions say";
+    AllGather = "collectives.all_gather_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_gather_algorithm"),
+        "how an all_gather runs, whatever `algorithm` and the dimensions say";
+    AllToAll = "collectives.all_to_all_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_to_all_algorithm"),
+        "how an all_to_all runs, whatever `algorithm` and the dimensions say";
+    Broadcast = "collectives.broadcast_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("broadcast_algorithm"),
+        "how a broadcast runs, whatever `algorithm` and the dimensions say";
+    Scatter = "collectives.scatter_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("scatter_algorithm"),
+        "how a scatter runs, whatever `algorithm` and the dimensions say";
+    Window = "collectives.window", count(1), Default::Absent, Some("window"),
+        "messages of a `direct` exchange under way at once; all of them if it is not written [ASTRA2]";
+    MultiDim = "collectives.multi_dim", Kind::Choice(&MultiDim::NAMES), Default::Is(0.0), Some("multi_dim"),
+        "how a collective runs over several dimensions: `hierarchical` reduces inwards out and gathers back, `per_dimension` does all of it in one dimension after the other, `flat` runs over all NPUs at once and needs `fidelity: event_driven` [ASTRA2]";
     Chunks = "collectives.chunks", count(1), Default::Is(4.0), Some("chunks"),
         "into how many chunks a collective is cut; they pipeline through the dimensions. The default is that of the reference's tutorials [ASTRA2]";
     ActiveChunks = "collectives.active_chunks", count(1), Default::Is(1.0), Some("active_chunks"),
         "chunks under way at once in a dimension; more than 1 needs `fidelity: event_driven` [ASTRA2]";
+    Queues = "collectives.queues", count(1), Default::Is(1.0), Some("queues"),
+        "queues of a dimension, each with its own active chunks; more than 1 needs `fidelity: event_driven` [ASTRA2]";
+    Rendezvous = "collectives.rendezvous", Kind::Flag, Default::Is(0.0), Some("rendezvous"),
+        "whether a receiver asks for a message before it is sent; needs `fidelity: event_driven` [ASTRA2]";
     EndpointDelay = "collectives.endpoint_delay", at_least_zero(Unit::SECOND), Default::Is(1e-8), Some("endpoint_delay"),
         "what an NPU needs before each step of a collective; the default is the reference's [ASTRA2]";
     LocalReduction = "collectives.local_reduction", Kind::Flag, Default::Is(1.0), Some("local_reduction"),
@@ -245,6 +270,10 @@ keys! {
         "latency of one hop; a path through a switch has two";
     Efficiency = "efficiency", Kind::Share, Default::Is(1.0), Some("efficiency"), "share of the bandwidth that large messages reach";
     Price = "price", at_least_zero(Unit::DOLLAR_PER_BANDWIDTH), Default::Absent, None, "price of a NPU's bandwidth in this dimension";
+    Algorithm = "algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("algorithm"),
+        "how collectives run in this dimension, if not as `collectives` says";
+    Window = "window", count(1), Default::Absent, Some("window"),
+        "messages of a `direct` exchange under way at once in this dimension, if not as `collectives` says";
 }
 
 keys! {
@@ -256,6 +285,10 @@ keys! {
     SharedBy = "shared_by", count(1), Default::Is(1.0), None, "how many NPUs share capacity and bandwidth";
     Price = "price", at_least_zero(Unit::DOLLAR), Default::Absent, None, "price of an NPU's share";
 }
+
+/// The key of the algorithm of one collective, in the order of [`Collective::ALL`].
+pub const OF_COLLECTIVE: [Id; Collective::ALL.len()] =
+    [Id::AllReduce, Id::ReduceScatter, Id::AllGather, Id::AllToAll, Id::Broadcast, Id::Scatter];
 
 /// Where the value of a key is kept at a point.
 pub type Slot = u32;
@@ -340,6 +373,30 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("preferred-dataset-splits", "the word is `chunks`"),
     ("intra-dimension-scheduling", "the word is `chunk_order`"),
     ("inter-dimension-scheduling", "the word is `dimension_order`"),
+    (
+        "collective-optimization",
+        "the word is `multi_dim`: `localBWAware` is `hierarchical`, `baseline` is `per_dimension`",
+    ),
+    ("endpoint-delay", "the word is `endpoint_delay`, with its unit: `10 ns`"),
+    ("local-mem-bw", "the word is `hbm_bandwidth`, in `npu`: `npu: {hbm_bandwidth: 1600 GB/s}`"),
+    ("queues_per_dim", "the word is `queues`"),
+    ("num-queues-per-dim", "the word is `queues`"),
+    ("rendezvous-protocol", "the word is `rendezvous`"),
+    ("congestion_aware", "write `congestion: aware`, in `cluster`"),
+    ("localBWAware", "the word is `hierarchical`"),
+    ("baseline", "in `collectives` the word is `per_dimension`; in `decide` it is what others are measured against"),
+    ("halvingDoubling", "the word is `halving_doubling`"),
+    ("doubleBinaryTree", "the word is `double_binary_tree`"),
+    ("oneRing", "write `algorithm: ring` and `multi_dim: flat`"),
+    ("oneDirect", "write `algorithm: direct` and `multi_dim: flat`"),
+    ("oneHalvingDoubling", "write `algorithm: halving_doubling` and `multi_dim: flat`"),
+    ("offlineGreedy", "the word is `themis`"),
+    ("offlineGreedyFlex", "the word is `themis_flex`"),
+    ("roundRobin", "the word is `round_robin`"),
+    ("smallestFirst", "the word is `smallest_first`"),
+    ("lessRemainingPhaseFirst", "the word is `less_remaining_phase_first`"),
+    ("RG", "the word is `rg`"),
+    ("FIFO", "the word is `fifo`"),
     ("system", "the sections are `cluster` (npu, network), `memory` and `collectives`"),
     ("topology", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
     (

@@ -4,10 +4,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::fidelity::Fidelity;
 use super::inputs::Inputs;
-use super::key::{DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, TIER_KEYS, TIERS_FROM, TierId};
-use crate::system::collective::{Algorithm, Choice, Collective};
+use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId};
+use crate::system::collective::{Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
+use crate::system::hierarchy::MultiDim;
 use crate::system::memory::{MAX_TIERS, Tier};
+use crate::system::network::Congestion;
 use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
@@ -35,6 +37,17 @@ fn part<T: Copy>(list: &[T], number: f64) -> T {
 /// A missing number as zero.
 fn or_zero(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
+}
+
+/// The choice of an algorithm; none if there is no number.
+fn choice(number: f64) -> Option<Choice> {
+    let word = ALGORITHMS.get(index(whole(number))).filter(|_| !number.is_nan())?;
+    Choice::of_word(word)
+}
+
+/// How many messages are under way at once; none if there is no number.
+fn window(number: f64) -> Option<u32> {
+    (!number.is_nan()).then(|| narrow(whole(number)))
 }
 
 /// What a point runs.
@@ -110,17 +123,13 @@ fn plan(inputs: &Inputs) -> Plan {
 pub fn system(inputs: &Inputs) -> System {
     let rates = [Id::Bf16, Id::Fp16, Id::Fp8, Id::Fp32];
     let rate = inputs.key(part(&rates, inputs.key(Id::Compute)));
-    let algorithm = match index(count(inputs, Id::Algorithm)) {
-        0 => Choice::ByBlock,
-        k => Choice::Always(Algorithm::ALL[k - 1]),
-    };
     let dims = (0..inputs.dim_count()).map(|k| Dimension {
         block: part(Topology::ALL, inputs.dim(k, DimId::Block)),
         size: narrow(whole(inputs.dim(k, DimId::Size))),
         bandwidth: Bandwidth::bytes_per_second(inputs.dim(k, DimId::Bandwidth) * inputs.dim(k, DimId::Efficiency)),
         hop_latency: Delay::seconds(inputs.dim(k, DimId::HopLatency)),
-        algorithm: None,
-        window: None,
+        algorithm: choice(inputs.dim(k, DimId::Algorithm)),
+        window: window(inputs.dim(k, DimId::Window)),
     });
     // A tier that is not there keeps its place, empty.
     let tiers = (0..MAX_TIERS).map(|k| Tier {
@@ -136,21 +145,25 @@ pub fn system(inputs: &Inputs) -> System {
             memory_bandwidth: Bandwidth::bytes_per_second(or_zero(inputs.key(Id::LocalBandwidth))),
             memory_efficiency: inputs.key(Id::MemoryEfficiency),
         },
-        network: Network { dims: dims.collect(), ..Network::default() },
+        network: Network { dims: dims.collect(), congestion: part(&Congestion::ALL, inputs.key(Id::Congestion)) },
         memory: Memory {
             capacity: Bytes::from_real(or_zero(inputs.key(Id::Capacity))),
             reserve: Bytes::from_real(inputs.key(Id::Reserve)),
             tiers: tiers.collect(),
         },
         collectives: Collectives {
-            algorithm,
+            algorithm: choice(inputs.key(Id::Algorithm)).unwrap_or(Choice::ByBlock),
+            by_collective: OF_COLLECTIVE.map(|id| choice(inputs.key(id))),
+            window: window(inputs.key(Id::Window)),
+            multi_dim: part(&MultiDim::ALL, inputs.key(Id::MultiDim)),
             chunks: count(inputs, Id::Chunks),
             endpoint_delay: Delay::seconds(inputs.key(Id::EndpointDelay)),
             local_reduction: flag(inputs, Id::LocalReduction),
             active_chunks: narrow(count(inputs, Id::ActiveChunks)),
             dimension_order: part(DimensionOrder::ALL, inputs.key(Id::DimensionOrder)),
             queue_order: part(QueueOrder::ALL, inputs.key(Id::ChunkOrder)),
-            ..Collectives::default()
+            queues: narrow(count(inputs, Id::Queues)),
+            rendezvous: flag(inputs, Id::Rendezvous),
         },
         rules: part(&Rules::NAMED, inputs.key(Id::Rules)),
     }

@@ -220,6 +220,9 @@ impl Resolver<'_> {
         self.no_column_twice(&derived, &labels, &dims);
         let decide = self.decide(lines, &frame, &columns, &derived_columns, &labels, &dims, &derived, is_collective);
         self.beyond_the_closed_form(lines, &frame);
+        if !is_collective {
+            self.beyond_a_training_job(&frame);
+        }
         let (templates, wrong) = {
             let (labels, dims) = (labels.as_slice(), dims.as_slice());
             templates(&frame, &self.names(dims, labels, &[], no_metrics))

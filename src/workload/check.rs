@@ -6,12 +6,19 @@ use super::share::Share;
 use super::strategy::Strategy;
 use super::{Job, Training};
 use crate::system::System;
+use crate::system::network::Congestion;
+use crate::system::rules::Quirk;
+use crate::units::real;
 
 /// Whether a job can run on a machine, and what it fills of its memories.
 ///
 /// # Errors
 /// The first rule that does not hold, with what is needed and what there is. A job that is too large comes with its account.
 pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
+    let dims = system.network.dims.len();
+    if dims > 1 && system.network.congestion == Congestion::Aware && system.rules.has(Quirk::LowestDimension) {
+        return Err(Infeasible::new(Reason::Congestion, real(dims as u64), 1.0));
+    }
     let training = match job {
         Job::Training(training) => training,
         Job::Recorded | Job::Collective { .. } => return Ok(Footprint::default()),

@@ -39,6 +39,8 @@ pub enum Reason {
     TierMemory,
     /// The NPU has no rate for the format of the job.
     NoRate,
+    /// Messages share links in a network of several dimensions, which the reference's rules do not know.
+    Congestion,
     /// The result is longer than time can be counted (213 days).
     TimeRange,
     /// The simulation takes more events than one point may.
@@ -51,7 +53,8 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
+        Self::Congestion,
         Self::NoRate,
         Self::WidthPerHead,
         Self::HeadsPerKvHead,
@@ -96,6 +99,7 @@ impl Reason {
             Self::Memory => "memory",
             Self::TierMemory => "tier memory",
             Self::NoRate => "no rate for precision",
+            Self::Congestion => "congestion",
             Self::TimeRange => "time range",
             Self::Limit => "events",
             Self::Trace => "trace",
@@ -124,6 +128,7 @@ impl Reason {
             Self::Memory => "the fullest stage does not fit into the local memory less its reserve",
             Self::TierMemory => "what is offloaded does not fit into an NPU's share of its tier",
             Self::NoRate => "the NPU has no rate for the format of the job",
+            Self::Congestion => "under `rules: astra_sim` a network that is aware of congestion has one dimension",
             Self::TimeRange => "the result is longer than time can be counted, 213 days",
             Self::Trace => {
                 "the recorded trace is missing or broken for some rank, or the machine has not what it asks for: \
@@ -156,6 +161,7 @@ impl Reason {
             Self::Memory => &["zero", "recompute", "tp", "pp", "micro_batch_size", "offload_optimizer"],
             Self::TierMemory => &["capacity of the tier", "zero", "offload_optimizer"],
             Self::NoRate => &["precision", "npu"],
+            Self::Congestion => &["congestion", "rules", "network sizes"],
             Self::TimeRange => &["bandwidth", "global_batch"],
             Self::Limit => &["chunks", "micro_batch_size", "fidelity"],
             Self::Trace | Self::Deadlock => &["chakra", "comm_groups", "network sizes"],

@@ -1,7 +1,7 @@
 //! Does the table tell points apart? Whatever key is an axis, some input column has another value at each of its values.
 
 use starsweep::run::vocabulary;
-use starsweep::sweep::fidelity::QUEUE_KEYS;
+use starsweep::sweep::fidelity::{MESSAGE_KEYS, QUEUE_KEYS};
 use starsweep::sweep::key::{DIM_KEYS, Id, KEYS, Key, Kind, TIER_KEYS};
 use starsweep::sweep::{Sweep, resolve};
 
@@ -75,10 +75,13 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
         let file = match path.starts_with("workload") {
             true if is_recorded => RECORDED,
             true => COLLECTIVE,
+            // Every message of every rank.
+            false if matches!(key.name(), "rendezvous" | "congestion") => COLLECTIVE,
             false => TRAINING,
         };
         // What only the event-driven engine knows.
-        let beyond = is_recorded || QUEUE_KEYS.into_iter().chain([Id::Rules]).any(|id| KEYS[id as usize].path == path);
+        let beyond = is_recorded
+            || QUEUE_KEYS.into_iter().chain(MESSAGE_KEYS).chain([Id::Rules]).any(|id| KEYS[id as usize].path == path);
         let evaluator = beyond.then(|| "fidelity=event_driven".to_owned());
         let over: Vec<String> = evaluator.into_iter().chain([format!("{path}={values}")]).collect();
         let sweep = resolve(file, &over, &vocabulary()).unwrap_or_else(|errors| panic!("{path}={values}: {errors:#?}"));

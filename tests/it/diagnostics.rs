@@ -119,6 +119,9 @@ mistakes! {
     context_parallelism_comes_later: instead("tp: 8", "tp: 8, cp: 2");
     the_references_rules_need_the_event_driven_engine: with("rules: astra_sim");
     queues_need_the_event_driven_engine: with("collectives:\n  active_chunks: 4\n  dimension_order: themis\n  chunk_order: [fifo, rg]");
+    single_messages_need_the_event_driven_engine: "workload: {collective: all_reduce, size: 1 GB}\ncluster: {congestion: aware, network: {a: {block: ring, size: 8, bandwidth: 1 GB/s}}}\ncollectives: {local_reduction: false, multi_dim: all, queues: [1, 2], rendezvous: true}\n";
+    single_messages_are_not_those_of_a_training_job: with("collectives: {rendezvous: [false, true]}\nfidelity: event_driven").replace("  npus: 64", "  npus: 64\n  congestion: aware");
+    words_of_the_reference_are_answered_with_ours: with("collectives: {algorithm: halvingDoubling, collective-optimization: baseline, multi_dim: localBWAware, window: 0}");
     queues_of_an_alternative_need_the_event_driven_engine: with("define: {plain: {chunks: 4}, busy: {chunks: 16, dimension_order: themis}}\ncollectives: [plain, busy]\nfidelity: closed_form");
     an_unknown_evaluator_is_one_mistake: with("fidelity: event_drivn\nrules: astra_sim");
     what_is_event_driven_is_not_refined: with("fidelity: [closed_form, event_driven]\nrefine: {top: 10}");

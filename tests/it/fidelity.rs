@@ -11,10 +11,11 @@ use starsweep::results::Segment;
 use starsweep::results::folder::Folder;
 use starsweep::results::store::files;
 use starsweep::sweep::key::Id;
-use starsweep::sweep::point::{fidelity, id, id_text};
+use starsweep::sweep::point::{fidelity, id, id_text, system};
 use starsweep::sweep::{Fidelity, Removal};
+use starsweep::system::collective::{Algorithm, Collective};
 
-use crate::support::{code, points, program, run, segments, sweep, text};
+use crate::support::{code, evaluate, points, program, run, segments, sweep, text};
 
 /// All-reduces over small networks: 160 points for each evaluator.
 const COLLECTIVES: &str = "\
@@ -380,4 +381,57 @@ fn a_refinement_that_is_killed_ends_with_the_same_bytes() {
     place.run();
     assert_eq!(place.refined(), undisturbed.refined());
     assert_eq!(place.points(), undisturbed.points());
+}
+
+/// A collective whose messages may share links.
+const MESSAGES: &str = "\
+workload: {collective: all_reduce, size: 1 MiB}
+cluster:
+  congestion: [unaware, aware]
+  network:
+    inner: {block: ring, size: 4, bandwidth: 100 GB/s, hop_latency: 500 ns}
+    outer: {block: ring, size: 2, bandwidth: 50 GB/s, hop_latency: 500 ns}
+collectives: {local_reduction: false, multi_dim: all, rendezvous: [false, true], queues: [1, 2]}
+rules: [ours, astra_sim]
+fidelity: [closed_form, event_driven]
+";
+
+#[test]
+fn what_only_messages_show_is_not_tried_with_the_closed_form() {
+    let points = points(&sweep(MESSAGES));
+    let closed = points.iter().filter(|inputs| fidelity(inputs) == Fidelity::ClosedForm);
+    assert!(closed.clone().count() == 2 && closed.clone().all(|inputs| inputs.key(Id::MultiDim) < 2.0));
+    assert_eq!(points.len(), 2 + 2 * 2 * 3 * 2 * 2);
+    for inputs in &points {
+        let aware = inputs.key(Id::Congestion) == 1.0;
+        let result = evaluate(inputs).2;
+        let refused = aware && inputs.key(Id::Rules) == 1.0;
+        assert_eq!(result.err().map(|why| why.reason.name()), refused.then_some("congestion"), "{inputs:?}");
+    }
+}
+
+#[test]
+fn algorithms_and_windows_go_by_collective_then_by_dimension() {
+    let yaml = MESSAGES
+        .replace(
+            "multi_dim: all, rendezvous: [false, true], queues: [1, 2]",
+            "algorithm: direct, window: 3, all_gather_algorithm: ring",
+        )
+        .replace("  congestion: [unaware, aware]\n", "")
+        .replace("size: 2,", "size: 2, algorithm: halving_doubling, window: 1,")
+        .replace("rules: [ours, astra_sim]", "rules: ours");
+    let system = system(&points(&sweep(&yaml))[0]);
+    let [inner, outer] = [0, 1].map(|k| system.network.dims[k]);
+    assert_eq!(system.algorithm(Collective::AllReduce, &inner), Algorithm::Direct);
+    assert_eq!(system.algorithm(Collective::AllReduce, &outer), Algorithm::HalvingDoubling);
+    assert_eq!(system.algorithm(Collective::AllGather, &outer), Algorithm::Ring);
+    assert_eq!((system.collectives.window, inner.window, outer.window), (Some(3), None, Some(1)));
+    let each = sweep(&format!("{yaml}each_dimension: {{algorithm: [ring, direct]}}\n"));
+    let columns: Vec<&str> = each.columns.iter().map(|column| column.column.name.as_str()).collect();
+    for name in ["window", "all_gather_algorithm", "dim0_algorithm", "dim1_window", "congestion", "multi_dim", "queues"]
+    {
+        assert!(columns.contains(&name), "{name}");
+    }
+    assert!(!columns.contains(&"all_reduce_algorithm"));
+    assert_eq!(id_text(id(&points(&each)[0], &mut Vec::new())).len(), 13);
 }
