@@ -6,6 +6,7 @@ use crate::column::{Column, Dtype, with_suffix};
 use crate::results::TableColumn;
 use crate::results::metric::{MetricPart, Scope};
 use crate::results::status::Status;
+use crate::sweep::algorithm;
 use crate::sweep::column::From;
 use crate::sweep::key::{DIMS_FROM, TIERS_FROM};
 use crate::sweep::{MetricWord, Sweep, Vocabulary};
@@ -150,7 +151,7 @@ impl Layout {
 /// Whether an input column has one value all through a sweep.
 fn is_constant(sweep: &Sweep, from: From) -> bool {
     match from {
-        From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => {
+        From::Number(slot) | From::Word(slot, _) | From::Algorithm(slot) | From::Name(slot) | From::Tier(slot) => {
             sweep.space.level(&[slot]) == 0
         }
         From::Shape => sweep.space.level(&(DIMS_FROM..TIERS_FROM).collect::<Vec<_>>()) == 0,
@@ -167,6 +168,7 @@ fn reasons(sweep: &Sweep) -> Vec<String> {
 fn words_of(from: From, sweep: &Sweep) -> Vec<String> {
     match from {
         From::Word(_, words) => words.iter().map(|&word| word.to_owned()).collect(),
+        From::Algorithm(_) => algorithm::texts(&sweep.names),
         From::Name(_) => sweep.names.clone(),
         From::Tier(_) => std::iter::once("none".to_owned()).chain(sweep.tiers.iter().cloned()).collect(),
         From::Number(_) | From::Shape => Vec::new(),

@@ -102,7 +102,9 @@ pub fn preview(sweep: &Sweep) -> Preview {
             found.left += 1;
             found.event_driven += u64::from(point::fidelity(inputs) == Fidelity::EventDriven);
             let (job, system) = (point::job(inputs), point::system(inputs));
-            let fits = check(&job, &system).and_then(|_| place(&job, &system.network, &mut placement));
+            let fits = point::fits(inputs)
+                .and_then(|()| check(&job, &system))
+                .and_then(|_| place(&job, &system.network, &mut placement));
             if let Err(refused) = fits {
                 infeasible[refused.reason as usize] += 1;
             }

@@ -15,6 +15,7 @@ use crate::results::metric::{MetricPart, Outcome};
 use crate::results::segment::EVENT_DRIVEN;
 use crate::results::store::StoreError;
 use crate::results::{Segment, Status, Table};
+use crate::sweep::algorithm::Written;
 use crate::sweep::column::{From, shape_key};
 use crate::sweep::key::{DIM_NAMES_FROM, Id};
 use crate::sweep::scope::After;
@@ -181,9 +182,12 @@ impl<'a> Worker<'a> {
         let (job, system) = Evaluator::question(inputs);
         let fidelity = point::fidelity(inputs);
         let evaluator = &mut self.evaluator;
-        let result = catch_unwind(AssertUnwindSafe(|| match self.sweep.recording(inputs) {
-            Some(recording) => recorded::evaluate(self.sweep, &recording, &system),
-            None => evaluator.evaluate(&job, &system, fidelity),
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            point::fits(inputs)?;
+            match self.sweep.recording(inputs) {
+                Some(recording) => recorded::evaluate(self.sweep, &recording, &system),
+                None => evaluator.evaluate(&job, &system, fidelity),
+            }
         }));
         let (verdict, footprint, evaluation) = match &result {
             Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
@@ -253,6 +257,9 @@ impl<'a> Worker<'a> {
                         From::Shape => shape(&mut self.shapes, &mut self.table, column, inputs, system),
                         // The first word is `none`.
                         From::Tier(_) => input.number(inputs) + 1.0,
+                        From::Algorithm(_) => {
+                            Written::of(input.number(inputs)).map_or(f64::NAN, |it| real(it.place() as u64))
+                        }
                         _ => input.number(inputs),
                     }
                 }

@@ -3,7 +3,7 @@
 use super::Space;
 use super::axis::{self, Axis};
 use super::inputs::Inputs;
-use super::key::{self, DIMS_FROM, Id};
+use super::key::{self, DIMS_FROM, Id, Key};
 use super::leaf::with_unit;
 use super::resolve::Resolver;
 use crate::input::diagnostic::Diagnostic;
@@ -55,7 +55,7 @@ impl Resolver<'_> {
             divisors(&in_sequences.collect::<Vec<_>>())
         } else {
             match key.map(|key| key.kind) {
-                Some(key::Kind::Choice(words)) => (0..words.len() as u64).collect(),
+                _ if key.and_then(Key::words).is_some() => Vec::new(),
                 Some(key::Kind::Flag) => vec![0, 1],
                 _ => Vec::new(),
             }
@@ -71,7 +71,7 @@ impl Resolver<'_> {
             let tiers = self.walker.tiers.iter().enumerate().map(|(k, tier)| (real(k as u64), tier.clone()));
             values = std::iter::once((-1.0, "none".to_owned())).chain(tiers).collect();
         }
-        if let Some(key::Kind::Choice(words)) = key.map(|key| key.kind) {
+        if let Some(words) = key.and_then(Key::words) {
             values = words.iter().enumerate().map(|(k, word)| (real(k as u64), (*word).to_owned())).collect();
         }
         let has_rule = degrees.iter().any(|&id| is(id)) || is(Id::Vpp) || is(Id::MicroBatch);

@@ -189,6 +189,7 @@ pub(super) fn defaults_in_force(space: &Space, is_collective: bool) -> Vec<(&'st
         }
         let text = match (key.default, key.kind) {
             (Default::Is(value), key::Kind::Choice(words)) => words[index(whole(value))].to_owned(),
+            (Default::Is(value), key::Kind::Algorithm) => key::ALGORITHMS[index(whole(value))].to_owned(),
             (Default::Is(value), key::Kind::Flag) => (value == 1.0).to_string(),
             (Default::Is(_), key::Kind::Tier) => "none".to_owned(),
             (Default::Is(value), key::Kind::Share) => plain(value),

@@ -1,5 +1,6 @@
 //! The input columns of the table: what was written, and what holds because nothing was.
 
+use super::algorithm::Written;
 use super::inputs::Inputs;
 use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS,
@@ -15,6 +16,8 @@ pub enum From {
     Number(usize),
     /// A slot that holds the place of a word.
     Word(usize, &'static [&'static str]),
+    /// A slot that holds an algorithm.
+    Algorithm(usize),
     /// A slot that holds the number of a name.
     Name(usize),
     /// A slot that holds the number of a tier.
@@ -140,6 +143,7 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
     let (dtype, from) = match key.kind {
         key::Kind::Choice(_) if is_zero => (Dtype::Count, From::Number(slot)),
         key::Kind::Choice(words) => (Dtype::Text, From::Word(slot, words)),
+        key::Kind::Algorithm => (Dtype::Text, From::Algorithm(slot)),
         key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
         key::Kind::Path => (Dtype::Text, From::Name(slot)),
         key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
@@ -156,7 +160,9 @@ impl InputColumn {
     #[must_use]
     pub const fn slot(&self) -> Option<usize> {
         match self.from {
-            From::Number(slot) | From::Word(slot, _) | From::Name(slot) | From::Tier(slot) => Some(slot),
+            From::Number(slot) | From::Word(slot, _) | From::Algorithm(slot) | From::Name(slot) | From::Tier(slot) => {
+                Some(slot)
+            }
             From::Shape => None,
         }
     }
@@ -174,6 +180,7 @@ impl InputColumn {
         match self.from {
             _ if number.is_nan() => None,
             From::Word(_, words) => words.get(place).copied(),
+            From::Algorithm(_) => Written::of(number)?.text(names),
             From::Name(_) => names.get(place).map(String::as_str),
             From::Tier(_) if number < 0.0 => Some("none"),
             From::Tier(_) => tiers.get(place).map(String::as_str),

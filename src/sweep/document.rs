@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::key::{DIM_KEYS, Default, FOREIGN, KEYS, Key, Kind, LATER, TIER_KEYS};
+use super::algorithm::{BY_DIMENSION, example};
+use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
 use super::preset;
 use super::resolve::TOP;
 use crate::units::{Unit, human, index, plain, whole};
@@ -56,6 +57,14 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Count { least, .. } => format!("a whole number from {least}"),
         Kind::Share => "a share, `0.7` or `70 %`".to_owned(),
         Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Kind::Algorithm => {
+            let words = ALGORITHMS.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            if key.path == KEYS[Id::Algorithm as usize].path {
+                format!("{words}, `direct(4)`, {}", example())
+            } else {
+                words
+            }
+        }
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Tier => "`none` or the name of a tier".to_owned(),
         Kind::Path => format!("a path, `{}`", key.example()),
@@ -72,6 +81,7 @@ pub fn default_text(key: &Key) -> String {
         (Default::Like(other), _) => format!("as `{other}`"),
         (Default::Absent, _) => "nothing".to_owned(),
         (Default::Is(value), Kind::Choice(words)) => format!("`{}`", words[index(whole(value))]),
+        (Default::Is(value), Kind::Algorithm) => format!("`{}`", ALGORITHMS[index(whole(value))]),
         (Default::Is(value), Kind::Flag) => format!("`{}`", value == 1.0),
         (Default::Is(_), Kind::Tier) => "`none`".to_owned(),
         (Default::Is(value), Kind::Share) => plain(value),
@@ -186,9 +196,15 @@ fn value(key: &Key) -> Value {
             json!({"enum": words})
         }
         Kind::Flag => json!({"type": "boolean"}),
-        Kind::Tier | Kind::Path => json!({"type": "string"}),
+        Kind::Algorithm | Kind::Tier | Kind::Path => json!({"type": "string"}),
     };
-    let range = json!({"type": "object", "required": ["from", "to"]});
+    let range = match key.kind {
+        Kind::Algorithm => {
+            let list = json!({"type": "array", "minItems": 1});
+            json!({"type": "object", "properties": {BY_DIMENSION: list}, "required": [BY_DIMENSION], "additionalProperties": false})
+        }
+        _ => json!({"type": "object", "required": ["from", "to"]}),
+    };
     let shape = json!({"anyOf": [one, {"type": "array", "minItems": 1}, range, {"const": "all"}, {"const": "rest"}]});
     with(shape, key.doc)
 }

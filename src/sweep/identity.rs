@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::algorithm::{Written, is_algorithm};
 use super::axis::Axis;
 use super::key::{Kind, NAMES_FROM, key_of};
 use super::rule::Rule;
@@ -14,6 +15,9 @@ use super::{InputColumn, Space};
 pub fn of(space: &Space, require: &[Rule], columns: &[InputColumn], names: &[String], tiers: &[String]) -> u64 {
     let mut text = String::new();
     let name_of = |slot: usize, value: f64| {
+        if is_algorithm(slot) {
+            return Written::of(value).and_then(Written::name).and_then(|name| names.get(name)).cloned();
+        }
         let place = crate::units::index(crate::units::whole(value));
         let is_name = slot >= NAMES_FROM || key_of(slot).is_some_and(|key| key.kind == Kind::Path);
         if is_name && !value.is_nan() { names.get(place).cloned() } else { None }

@@ -1,5 +1,6 @@
 //! The inputs of one point: a value for every slot, and the ones that follow from others.
 
+use super::algorithm::Written;
 use super::expression::Environment;
 use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
@@ -209,6 +210,14 @@ impl Inputs {
     #[must_use]
     pub const fn dim_count(&self) -> usize {
         self.dims
+    }
+
+    /// For how many dimensions algorithms are written, if they go by dimension.
+    #[must_use]
+    pub fn by_dimension(&self) -> Option<usize> {
+        let written = Written::of(self.given[Id::Algorithm as usize])?;
+        let is_there = |&dim: &usize| !self.given[dim_slot(dim, DimId::Algorithm)].is_nan();
+        matches!(written, Written::ByDimension(_)).then(|| (0..MAX_DIMS).take_while(is_there).count())
     }
 
     /// Whether a collective runs in place of training.

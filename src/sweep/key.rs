@@ -37,6 +37,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
+    /// One of the words of [`ALGORITHMS`], or a mapping with more than a word says: see `algorithm.rs`.
+    Algorithm,
     /// The name of a tier of `memory`, or `none`.
     Tier,
     /// A path, in which names in braces are values of the point.
@@ -79,7 +81,17 @@ impl Key {
     pub const fn unit(&self) -> Unit {
         match self.kind {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit,
-            Kind::Share | Kind::Choice(_) | Kind::Flag | Kind::Tier | Kind::Path => Unit::NONE,
+            Kind::Share | Kind::Choice(_) | Kind::Algorithm | Kind::Flag | Kind::Tier | Kind::Path => Unit::NONE,
+        }
+    }
+
+    /// Its words, if it takes words.
+    #[must_use]
+    pub const fn words(&self) -> Option<&'static [&'static str]> {
+        match self.kind {
+            Kind::Choice(words) => Some(words),
+            Kind::Algorithm => Some(&ALGORITHMS),
+            _ => None,
         }
     }
 
@@ -102,6 +114,7 @@ impl Key {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit.example().to_owned(),
             Kind::Share => "70 %".to_owned(),
             Kind::Choice(words) => words[0].to_owned(),
+            Kind::Algorithm => ALGORITHMS[0].to_owned(),
             Kind::Flag => "true".to_owned(),
             Kind::Tier => "none".to_owned(),
             Kind::Path => "\"traces/tp{tp}/w\"".to_owned(),
@@ -219,19 +232,19 @@ keys! {
     Capacity = "memory.local.capacity", quantity(Unit::BYTE), Default::Like("cluster.npu.hbm"), Some("local_capacity"), "capacity of the local memory";
     LocalBandwidth = "memory.local.bandwidth", quantity(Unit::BANDWIDTH), Default::Like("cluster.npu.hbm_bandwidth"), Some("local_bandwidth"),
         "bandwidth of the local memory";
-    Algorithm = "collectives.algorithm", Kind::Choice(&ALGORITHMS), Default::Is(0.0), Some("algorithm"),
-        "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension";
-AllReduce = "collectives.all_reduce_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_reduce_algorithm"),
+    Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),
+        "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first";
+AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent, Some("all_reduce_algorithm"),
         "how an all_reduce runs, whatever `algorithm` and the dimensions say";
-    ReduceScatter = "collectives.reduce_scatter_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("reduce_scatter_algorithm"),
+    ReduceScatter = "collectives.reduce_scatter_algorithm", Kind::Algorithm, Default::Absent, Some("reduce_scatter_algorithm"),
         "how a reduce_scatter runs, whatever `algorithm` and the dimensions say";
-    AllGather = "collectives.all_gather_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_gather_algorithm"),
+    AllGather = "collectives.all_gather_algorithm", Kind::Algorithm, Default::Absent, Some("all_gather_algorithm"),
         "how an all_gather runs, whatever `algorithm` and the dimensions say";
-    AllToAll = "collectives.all_to_all_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("all_to_all_algorithm"),
+    AllToAll = "collectives.all_to_all_algorithm", Kind::Algorithm, Default::Absent, Some("all_to_all_algorithm"),
         "how an all_to_all runs, whatever `algorithm` and the dimensions say";
-    Broadcast = "collectives.broadcast_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("broadcast_algorithm"),
+    Broadcast = "collectives.broadcast_algorithm", Kind::Algorithm, Default::Absent, Some("broadcast_algorithm"),
         "how a broadcast runs, whatever `algorithm` and the dimensions say";
-    Scatter = "collectives.scatter_algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("scatter_algorithm"),
+    Scatter = "collectives.scatter_algorithm", Kind::Algorithm, Default::Absent, Some("scatter_algorithm"),
         "how a scatter runs, whatever `algorithm` and the dimensions say";
     Window = "collectives.window", count(1), Default::Absent, Some("window"),
         "messages of a `direct` exchange under way at once; all of them if it is not written [ASTRA2]";

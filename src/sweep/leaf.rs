@@ -1,7 +1,7 @@
 //! One value of a key: a scalar with its unit, a word, a range.
 
 use super::inputs::REST;
-use super::key::{Default, FOREIGN, Id, Key, Kind, LATER, LATER_VALUES};
+use super::key::{ALGORITHMS, Default, FOREIGN, Id, Key, Kind, LATER, LATER_VALUES};
 use crate::input::diagnostic::{Diagnostic, Place, nearest, suggest};
 use crate::input::tree::{Node, Value};
 use crate::units::{Quantity, QuantityError, Unit, human, parse_unit, plain, unit_words};
@@ -25,6 +25,7 @@ pub fn scalar(key: &Key, node: &Node, tiers: &[String]) -> Result<Written, Diagn
     let value = match key.kind {
         Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share => number(key, node)?,
         Kind::Choice(words) => choice(key, node, words)?,
+        Kind::Algorithm => choice(key, node, &ALGORITHMS)?,
         Kind::Flag => flag(key, node)?,
         Kind::Tier => tier(key, node, tiers)?,
         // Paths are names: see `Walker::leaf`.
@@ -40,7 +41,7 @@ pub(super) fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Count { unit, .. } if unit != Unit::NONE => unit.describe(),
         Kind::Count { .. } => "a whole number".to_owned(),
         Kind::Share => "a share between 0 and 1".to_owned(),
-        Kind::Choice(_) => "a word".to_owned(),
+        Kind::Choice(_) | Kind::Algorithm => "a word".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
         Kind::Path => "a path".to_owned(),

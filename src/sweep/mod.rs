@@ -1,5 +1,6 @@
 //! The question: a YAML file as a space of design points.
 
+pub mod algorithm;
 mod all;
 pub mod axis;
 mod caution;
@@ -119,6 +120,10 @@ impl Sweep {
                 match (axis.touched.as_slice(), named.map(|column| column.from)) {
                     (&[slot], _) => slots.push(subject::in_first_dimension(slot as usize)),
                     (_, Some(From::Name(slot))) => slots.push(slot),
+                    (touched, Some(From::Algorithm(slot))) => {
+                        slots.extend(touched.iter().map(|&slot| slot as usize).filter(|&slot| slot < key::DIMS_FROM));
+                        slots.push(slot);
+                    }
                     _ => {}
                 }
             });

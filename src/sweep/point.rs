@@ -2,6 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::algorithm::{BY_DIMENSION, Written, is_algorithm};
 use super::fidelity::Fidelity;
 use super::inputs::Inputs;
 use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId};
@@ -14,9 +15,9 @@ use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, System};
-use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, whole};
+use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
-use crate::workload::{Job, Mlp, Order, Plan, Precision, Recompute, Training, Transformer};
+use crate::workload::{Infeasible, Job, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer};
 
 /// Version of the canonical form that ids are made from.
 const ID_VERSION: u64 = 1;
@@ -41,8 +42,10 @@ fn or_zero(value: f64) -> f64 {
 
 /// The choice of an algorithm; none if there is no number.
 fn choice(number: f64) -> Option<Choice> {
-    let word = ALGORITHMS.get(index(whole(number))).filter(|_| !number.is_nan())?;
-    Choice::of_word(word)
+    match Written::of(number)? {
+        Written::Word(word) => Choice::of_word(ALGORITHMS.get(word)?),
+        Written::ByDimension(_) => None,
+    }
 }
 
 /// How many messages are under way at once; none if there is no number.
@@ -195,13 +198,33 @@ pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
     for (from, tags) in parts {
         for (k, (tag, default)) in tags.iter().enumerate() {
             let value = inputs.get(from + k);
-            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() {
+            // What a list sets stands in its dimensions.
+            let is_list = || is_algorithm(from + k) && Written::of(value).and_then(Written::name).is_some();
+            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && !is_list() {
                 canonical.extend_from_slice(&tag.to_le_bytes());
                 canonical.extend_from_slice(&value.to_bits().to_le_bytes());
             }
         }
     }
+    // Of a list that does not fit it counts how long it is.
+    if let Some(count) = inputs.by_dimension().filter(|&count| count != inputs.dim_count()) {
+        canonical.extend_from_slice(BY_DIMENSION.as_bytes());
+        canonical.extend_from_slice(&(count as u64).to_le_bytes());
+    }
     xxh3_64(canonical)
+}
+
+/// Whether a point's algorithms by dimension are as many as its dimensions.
+///
+/// # Errors
+/// [`Reason::Algorithms`] if they are not.
+pub fn fits(inputs: &Inputs) -> Result<(), Infeasible> {
+    match inputs.by_dimension() {
+        Some(count) if count != inputs.dim_count() => {
+            Err(Infeasible::new(Reason::Algorithms, real(count as u64), real(inputs.dim_count() as u64)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// For every slot the hash of its key and its default.

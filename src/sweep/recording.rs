@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::algorithm::Written;
 use super::axis::Axis;
 use super::expression::Scope as _;
 use super::key::{self, Id, KEYS, Key, Kind, Slot};
@@ -158,6 +159,7 @@ impl Sweep {
         let text = match key::key_of(slot).map(|key| key.kind) {
             _ if value.is_nan() => None,
             Some(Kind::Choice(words)) => words.get(place).map(|&word| word.to_owned()),
+            Some(Kind::Algorithm) => Written::of(value).and_then(|it| it.text(&self.names)).map(str::to_owned),
             Some(Kind::Flag) => Some((value == 1.0).to_string()),
             Some(Kind::Tier) if value < 0.0 => Some("none".to_owned()),
             Some(Kind::Tier) => self.tiers.get(place).cloned(),

@@ -2,6 +2,7 @@
 
 use itertools::Itertools as _;
 
+use super::algorithm::{Written, is_algorithm};
 use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
 use super::inputs::REST;
@@ -187,6 +188,7 @@ impl Resolver<'_> {
         let mut frame = Frame::default();
         self.sections(lines, &mut frame);
         self.zip(lines, &mut frame);
+        self.walker.lists_that_fit_nothing();
         self.walker.no_slot_twice(&frame);
         self.tokens_as_sequences(&mut frame);
         self.circles(&defined);
@@ -403,10 +405,12 @@ impl Resolver<'_> {
         let names = &self.walker.names;
         let mut note = |slot: Slot, value: f64| {
             let slot = slot as usize;
-            if slot < NAMES_FROM {
-                return;
-            }
-            let Some(name) = names.get(index(whole(value))) else { return };
+            let place = match slot {
+                NAMES_FROM.. => Some(index(whole(value))),
+                _ if is_algorithm(slot) => Written::of(value).and_then(Written::name),
+                _ => None,
+            };
+            let Some(name) = place.and_then(|place| names.get(place)) else { return };
             match found.iter_mut().find(|known| known.0 == slot) {
                 Some(known) if !known.1.contains(name) => known.1.push(name.clone()),
                 Some(_) => {}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::algorithm::Written;
 use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
@@ -62,7 +63,7 @@ pub struct Names<'a> {
 fn kind_of(key: &Key) -> Kind {
     match key.kind {
         _ if key.path == KEYS[Id::Zero as usize].path => Kind::Number(Unit::NONE),
-        key::Kind::Choice(_) | key::Kind::Tier | key::Kind::Path => Kind::Text,
+        key::Kind::Choice(_) | key::Kind::Algorithm | key::Kind::Tier | key::Kind::Path => Kind::Text,
         key::Kind::Flag => Kind::Bool,
         _ => Kind::Number(key.unit()),
     }
@@ -160,6 +161,11 @@ impl Scope for Names<'_> {
         let words = |words: &[&str]| words.iter().position(|word| *word == text).map(|k| real(k as u64));
         match key::key_of(slot).map(|key| key.kind) {
             Some(key::Kind::Choice(choices)) => words(choices),
+            Some(key::Kind::Algorithm) => words(&key::ALGORITHMS).or_else(|| {
+                let is_label = self.labels.iter().any(|label| label.0 == slot && label.1.iter().any(|it| it == text));
+                let name = self.names.iter().position(|name| name == text).filter(|_| is_label)?;
+                Some(Written::ByDimension(name).number())
+            }),
             Some(key::Kind::Tier) if text == "none" => Some(-1.0),
             Some(key::Kind::Tier) => self.tiers.iter().position(|tier| tier == text).map(|k| real(k as u64)),
             _ => {
@@ -190,6 +196,10 @@ impl Scope for Names<'_> {
         let slot = slot as usize;
         match key::key_of(slot).map(|key| key.kind) {
             Some(key::Kind::Choice(choices)) => choices.iter().map(|&word| word.to_owned()).collect(),
+            Some(key::Kind::Algorithm) => {
+                let labels = self.labels.iter().filter(|label| label.0 == slot).flat_map(|label| &label.1);
+                key::ALGORITHMS.iter().map(|&word| word.to_owned()).chain(labels.cloned()).collect()
+            }
             Some(key::Kind::Tier) => self.tiers.iter().cloned().chain(["none".to_owned()]).collect(),
             _ => self.labels.iter().find(|label| label.0 == slot).map(|label| label.1.clone()).unwrap_or_default(),
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use itertools::Itertools;
 
+use super::algorithm::is_algorithm;
 use super::axis::Axis;
 use super::column::{Column, Dtype, InputColumn};
 use super::decide::{self, Decide};
@@ -239,7 +240,11 @@ fn both_names(column: &Column) -> impl Iterator<Item = String> {
 
 /// The columns that tell the alternatives of an axis apart: of their names, else of the values in which they differ.
 fn columns_of<'a>(axis: &Axis, label_slot: Option<usize>, columns: &'a [InputColumn]) -> Vec<&'a Column> {
-    let slots = match (label_slot, axis.touched.as_slice()) {
+    let bits = |slot: usize| axis.alternatives.iter().map(move |alternative| alternative.bits(slot));
+    // What an algorithm sets in dimensions follows from it.
+    let tells =
+        axis.touched.iter().map(|&slot| slot as usize).find(|&slot| is_algorithm(slot) && bits(slot).all_unique());
+    let slots = match (label_slot.or(tells), axis.touched.as_slice()) {
         (Some(slot), _) => vec![slot],
         (None, &[slot]) => vec![slot as usize],
         (None, _) => changed_slots(axis),

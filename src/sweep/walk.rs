@@ -17,6 +17,8 @@ use crate::units::narrow;
 
 /// How deep names may refer to names.
 const MAX_DEPTH: usize = 64;
+/// The key of a line of the network that is an algorithm.
+const ALGORITHM: &str = DIM_KEYS[key::DimId::Algorithm as usize].path;
 /// How many values one list may have.
 const MAX_LIST: usize = 1_000_000;
 
@@ -88,6 +90,8 @@ pub struct Walker {
     pub memory_bandwidths: Vec<(f64, String, Place)>,
     /// That of them which is in force.
     pub memory_bandwidth: Option<f64>,
+    /// Lists of algorithms by dimension: how many each has, and where it stands.
+    pub by_dimension: Vec<(usize, Place)>,
     /// What files say that is worth knowing.
     pub cautions: Vec<Diagnostic>,
     /// Names that are being looked up, to find cycles.
@@ -373,9 +377,13 @@ impl Walker {
     /// One value, a list of values, a range, `all`.
     pub fn leaf(&mut self, name: &str, slot: Slot, key: &'static Key, node: &Node, frame: &mut Frame) {
         self.written.push(slot);
-        if key.kind == key::Kind::Path {
-            self.paths(name, slot, key, node, frame);
-            return;
+        let is_all = matches!(&node.value, Value::Text(text) if text == "all");
+        match key.kind {
+            key::Kind::Path => return self.paths(name, slot, key, node, frame),
+            key::Kind::Algorithm if !is_all => return self.algorithms(name, slot, key, node, frame),
+            // A line's algorithm is a word, with a window or without one.
+            _ if key.path == ALGORITHM && !is_all => return self.algorithms(name, slot, key, node, frame),
+            _ => {}
         }
         match &node.value {
             Value::List(items) if items.is_empty() => self.complain(empty(name, node.place)),
@@ -411,7 +419,7 @@ impl Walker {
                 Ok(values) => frame.axes.push(Axis::of_values(name, node.place, slot, &values)),
                 Err(diagnostic) => self.complain(diagnostic),
             },
-            Value::Text(text) if text == "all" => {
+            Value::Text(_) if is_all => {
                 let mut axis = Axis::of_values(name, node.place, slot, &[]);
                 axis.all = true;
                 // Stands for its slot until the values are known.
@@ -572,7 +580,7 @@ pub(super) fn leaf_slot(path: &str, walker: &Walker) -> Option<(Slot, &'static K
     Some((narrow((key::TIERS_FROM + tier * TIER_KEYS.len() + k) as u64), &TIER_KEYS[k]))
 }
 
-fn empty(name: &str, place: Place) -> Diagnostic {
+pub(super) fn empty(name: &str, place: Place) -> Diagnostic {
     Diagnostic::error(format!("the list of `{name}` is empty"))
         .at(place)
         .help("a list is an axis and has at least one value")

@@ -39,6 +39,8 @@ pub enum Reason {
     TierMemory,
     /// The NPU has no rate for the format of the job.
     NoRate,
+    /// There are more or fewer algorithms by dimension than the network has dimensions.
+    Algorithms,
     /// Messages share links in a network of several dimensions, which the reference's rules do not know.
     Congestion,
     /// The result is longer than time can be counted (213 days).
@@ -53,7 +55,8 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
+        Self::Algorithms,
         Self::Congestion,
         Self::NoRate,
         Self::WidthPerHead,
@@ -99,6 +102,7 @@ impl Reason {
             Self::Memory => "memory",
             Self::TierMemory => "tier memory",
             Self::NoRate => "no rate for precision",
+            Self::Algorithms => "algorithms by dimension",
             Self::Congestion => "congestion",
             Self::TimeRange => "time range",
             Self::Limit => "events",
@@ -128,6 +132,7 @@ impl Reason {
             Self::Memory => "the fullest stage does not fit into the local memory less its reserve",
             Self::TierMemory => "what is offloaded does not fit into an NPU's share of its tier",
             Self::NoRate => "the NPU has no rate for the format of the job",
+            Self::Algorithms => "`by_dimension` has more or fewer algorithms than the network has dimensions",
             Self::Congestion => "under `rules: astra_sim` a network that is aware of congestion has one dimension",
             Self::TimeRange => "the result is longer than time can be counted, 213 days",
             Self::Trace => {
@@ -161,6 +166,7 @@ impl Reason {
             Self::Memory => &["zero", "recompute", "tp", "pp", "micro_batch_size", "offload_optimizer"],
             Self::TierMemory => &["capacity of the tier", "zero", "offload_optimizer"],
             Self::NoRate => &["precision", "npu"],
+            Self::Algorithms => &["algorithm", "network"],
             Self::Congestion => &["congestion", "rules", "network sizes"],
             Self::TimeRange => &["bandwidth", "global_batch"],
             Self::Limit => &["chunks", "micro_batch_size", "fidelity"],

@@ -122,6 +122,11 @@ mistakes! {
     single_messages_need_the_event_driven_engine: "workload: {collective: all_reduce, size: 1 GB}\ncluster: {congestion: aware, network: {a: {block: ring, size: 8, bandwidth: 1 GB/s}}}\ncollectives: {local_reduction: false, multi_dim: all, queues: [1, 2], rendezvous: true}\n";
     single_messages_are_not_those_of_a_training_job: with("collectives: {rendezvous: [false, true]}\nfidelity: event_driven").replace("  npus: 64", "  npus: 64\n  congestion: aware");
     words_of_the_reference_are_answered_with_ours: with("collectives: {algorithm: halvingDoubling, collective-optimization: baseline, multi_dim: localBWAware, window: 0}");
+    algorithms_by_dimension_are_as_many_as_dimensions: with("collectives: {algorithm: [by_block, {by_dimension: [ring, ring, ring]}]}");
+    algorithms_by_dimension_stand_once: with("collectives: {algorithm: {by_dimension: [ring, ring]}}\neach_dimension: {algorithm: ring}");
+    an_algorithm_of_a_dimension_is_set_once: with("collectives: {algorithm: {by_dimension: [ring, direct(4)]}}").replace("{block: switch, size: 8,", "{block: switch, size: 8, algorithm: ring,");
+    a_window_is_set_once: with("collectives: {algorithm: [ring, direct(4)], window: 8}");
+    a_window_is_a_count_of_a_direct_exchange: with("collectives:\n  algorithm: [direct4, ring(2), direct(0), {by_dimension: ring}, {by_dims: [ring]}, {by_dimension: [[ring], ring]}]\n  all_gather_algorithm: [direct(2), {by_dimension: [ring, ring]}]");
     queues_of_an_alternative_need_the_event_driven_engine: with("define: {plain: {chunks: 4}, busy: {chunks: 16, dimension_order: themis}}\ncollectives: [plain, busy]\nfidelity: closed_form");
     an_unknown_evaluator_is_one_mistake: with("fidelity: event_drivn\nrules: astra_sim");
     what_is_event_driven_is_not_refined: with("fidelity: [closed_form, event_driven]\nrefine: {top: 10}");

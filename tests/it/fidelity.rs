@@ -60,6 +60,10 @@ impl Place {
         self.folder.path().join("sweep.yaml")
     }
 
+    fn text(&self) -> String {
+        fs::read_to_string(self.file()).expect("a file")
+    }
+
     fn out(&self) -> PathBuf {
         self.folder.path().join("out")
     }
@@ -434,4 +438,62 @@ fn algorithms_and_windows_go_by_collective_then_by_dimension() {
     }
     assert!(!columns.contains(&"all_reduce_algorithm"));
     assert_eq!(id_text(id(&points(&each)[0], &mut Vec::new())).len(), 13);
+}
+
+/// Networks of one and of two dimensions, and algorithms for them.
+const LISTS: &str = "\
+workload: {collective: all_reduce, size: 1 MiB}
+define:
+  one: {d1: {block: ring, size: 8, bandwidth: 100 GB/s, hop_latency: 500 ns}}
+  two: {d1: {block: ring, size: 4, bandwidth: 100 GB/s}, d2: {block: switch, size: 2, bandwidth: 50 GB/s}}
+network: [one, two]
+collectives: {local_reduction: false, algorithm: [by_block, direct(2), direct, {by_dimension: [ring, direct(1)]}, {by_dimension: [ring]}]}
+";
+
+#[test]
+fn algorithms_by_dimension_are_an_axis_and_a_list_that_does_not_fit_is_a_row_with_its_reason() {
+    let place = Place::with(&format!("{LISTS}decide: {{compare: algorithm}}\n"));
+    let said = place.run();
+    assert!(said.contains("ring-direct(1)"), "{said}");
+    let frame = all(&Folder::open(&place.out()).expect("results"));
+    let column = |name: &str| texts(&frame, name);
+    let rows: BTreeSet<_> = column("network").into_iter().zip(column("algorithm")).zip(column("reason")).collect();
+    let row = |network: &str, algorithm: &str, reason: &str| ((network.into(), algorithm.into()), reason.into());
+    let misfit = "algorithms by dimension";
+    let mut expected = BTreeSet::from([
+        row("one", "ring-direct(1)", misfit),
+        row("one", "ring", ""),
+        row("two", "ring-direct(1)", ""),
+        row("two", "ring", misfit),
+    ]);
+    expected.extend(["one", "two"].into_iter().flat_map(|name| [row(name, "by_block", ""), row(name, "direct", "")]));
+    assert_eq!(rows, expected);
+    assert_eq!(column("id").into_iter().collect::<BTreeSet<_>>().len(), 10, "ids are unique");
+    let frozen = fs::read_to_string(place.out().join("sweep.yaml")).expect("a sweep");
+    assert_eq!(sweep(&frozen).identity, sweep(&place.text()).identity);
+}
+
+#[test]
+fn a_list_is_what_its_dimensions_say_one_by_one() {
+    let list = sweep(&LISTS.replace("[one, two]", "two").replace(
+        "[by_block, direct(2), direct, {by_dimension: [ring, direct(1)]}, {by_dimension: [ring]}]",
+        "{by_dimension: [ring, direct(1)]}",
+    ));
+    let lines = sweep(
+        &LISTS
+            .replace("[one, two]", "two")
+            .replace(
+                ", algorithm: [by_block, direct(2), direct, {by_dimension: [ring, direct(1)]}, {by_dimension: [ring]}]",
+                "",
+            )
+            .replace("block: ring, size: 4", "block: ring, algorithm: ring, size: 4")
+            .replace("block: switch", "block: switch, algorithm: direct(1)"),
+    );
+    let [list, lines] = [&list, &lines].map(|sweep| points(sweep)[0].clone());
+    assert_eq!(system(&list), system(&lines));
+    let ids = [&list, &lines].map(|inputs| id(inputs, &mut Vec::new()));
+    assert_eq!(ids[0], ids[1]);
+    assert_eq!(system(&list).network.dims[1].window, Some(1));
+    let named = sweep(&format!("{LISTS}where: {{one: \"algorithm == 'ring-direct(1)' or algorithm == by_block\"}}\n"));
+    assert_eq!(points(&named).len(), 4);
 }
