@@ -12,6 +12,7 @@ use crate::input::{Diagnostic, Place, Remarks, Severity};
 use crate::sweep::collectives::Part;
 use crate::sweep::recording::Recording;
 use crate::sweep::{Loader, Said, SystemFile};
+use crate::system::hierarchy::MultiDim;
 use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace};
 use crate::units::{Delay, real};
 use crate::workload::trace::Trace;
@@ -185,11 +186,7 @@ impl Traces {
 /// A machine of a system file in the words of a sweep; what has no word is said.
 fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -> SystemFile {
     const SIMULATE: &str = "`starsweep simulate` takes it";
-    let refused = [
-        (machine.hierarchy == Hierarchy::PerDimension, "`collective-optimization: baseline`"),
-        (machine.bus.is_some(), "`model-shared-bus`"),
-        (has_own, "collectives with traces of their own"),
-    ];
+    let refused = [(machine.bus.is_some(), "`model-shared-bus`"), (has_own, "collectives with traces of their own")];
     for (_, what) in refused.iter().filter(|refused| refused.0) {
         let message = format!("`{path}` has {what}, and a sweep has no word for it");
         remarks.say(Diagnostic::error(message).help(SIMULATE));
@@ -207,9 +204,13 @@ fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -
         ("endpoint_delay", Value::Text(format!("{} s", seconds(machine.endpoint_delay)))),
         ("local_reduction", Value::Bool(reduces)),
     ];
-    let node = Node { value: mapping(lines.map(|(key, value)| (key.to_owned(), value))), place: Place::default() };
+    let each = (machine.hierarchy == Hierarchy::PerDimension).then(|| MultiDim::NAMES[MultiDim::PerDimension as usize]);
+    let each = each.map(|word| ("multi_dim", Value::Text(word.to_owned())));
+    let lines = lines.into_iter().chain(each).map(|(key, value)| (key.to_owned(), value));
+    let node = Node { value: mapping(lines), place: Place::default() };
     let part = |entry: &machine::Entry| Part {
-        word: entry.window.is_none().then(|| entry.algorithm.name()),
+        word: entry.algorithm.name(),
+        window: entry.window,
         written: algorithm_word(*entry),
         whole: entry.whole,
     };

@@ -1,11 +1,13 @@
-//! A system file of the reference simulator as the base of `collectives`: what of it a sweep has words for, and what not.
+//! A system file of the reference simulator as the base of `collectives`: its lists of algorithms in the words of a sweep.
 
+use super::algorithm::BY_DIMENSION;
 use super::key::{DimId, Id, dim_slot};
 use super::outside::{Said, SystemFile};
 use super::walk::{Frame, Walker};
 use crate::input::diagnostic::{Diagnostic, Place};
 use crate::input::tree::{Entry, Node, Value};
 use crate::system::collective::{Choice, Collective};
+use crate::system::hierarchy::MultiDim;
 use crate::system::topology::Topology;
 use crate::units::{Unit, human, index, narrow, whole};
 
@@ -74,7 +76,7 @@ impl Walker {
         }
     }
 
-    /// What a system file says, with the one algorithm that all its lists come to, unless it is written beside.
+    /// What a system file says, with the algorithms that its lists come to, unless one is written beside.
     pub(super) fn system_file(&mut self, path: &str, file: SystemFile, over: &[&Node], place: Place) -> Said {
         let SystemFile { said: Said { node, mut found }, algorithms, memory_bandwidth } = file;
         let Some(mut node) = node else { return Said { node, found } };
@@ -83,10 +85,12 @@ impl Walker {
         }
         if over.iter().all(|node| node.get("algorithm").is_none()) {
             match self.algorithm(path, &algorithms) {
-                Ok(word) => {
+                Ok(keys) => {
                     if let Value::Map(entries) = &mut node.value {
-                        let word = Node { value: Value::Text(word.to_owned()), place };
-                        entries.push(Entry { key: "algorithm".to_owned(), place, node: word });
+                        // Over all NPUs at once there are no dimensions after each other.
+                        entries.retain(|entry| keys.iter().all(|key| key.0 != entry.key));
+                        let entry = |(key, value)| Entry { key, place, node: Node { value, place } };
+                        entries.extend(keys.into_iter().map(entry));
                     }
                 }
                 // Of a network that is wrong it is not known what fits it.
@@ -97,17 +101,13 @@ impl Walker {
         Said { node: Some(node), found }
     }
 
-    /// The one word that stands for the algorithms of all collectives that run, on all networks.
-    fn algorithm(&self, path: &str, lists: &[Vec<Part>; Collective::ALL.len()]) -> Result<&'static str, Diagnostic> {
-        const HELP: &str = "write `algorithm: by_block` beside it, or one of `ring`, `direct`, `halving_doubling`";
+    /// The keys that stand for the algorithms of all collectives that run, on all networks.
+    fn algorithm(&self, path: &str, lists: &[Vec<Part>; Collective::ALL.len()]) -> Result<Vec<Line>, Diagnostic> {
         let list = |collective: Collective| lists[collective as usize].as_slice();
         let wanted: Vec<Collective> = if self.collectives.is_empty() {
             Collective::ALL.into_iter().filter(|&collective| !list(collective).is_empty()).collect()
         } else {
             self.collectives.clone()
-        };
-        let key = |collective: Collective| {
-            format!("{}-implementation", Collective::NAMES[collective as usize].replace('_', "-"))
         };
         let lacks =
             |collective: Collective| Diagnostic::error(format!("`{path}` lacks `{}`", key(collective))).help(HELP);
@@ -115,44 +115,109 @@ impl Walker {
             return Err(lacks(collective));
         }
         let Some(&first) = wanted.first() else { return Err(lacks(Collective::AllReduce)) };
-        let words = Choice::words();
-        let fits = |word: &str| {
-            let choice = Choice::of_word(word);
-            wanted.iter().all(|&collective| {
-                let list = list(collective);
-                let is = |part: &Part, block: Topology| {
-                    choice.is_some_and(|choice| part.word == Some(choice.of(block, collective).name()))
-                };
-                let fits = |shape: &Vec<Vec<Topology>>| {
-                    let whole = list.iter().any(|part| part.whole);
-                    list.len() == shape.len()
-                        && (!whole || list.len() == 1)
-                        && list
-                            .iter()
-                            .zip(shape)
-                            .all(|(part, blocks)| !blocks.is_empty() && blocks.iter().all(|&block| is(part, block)))
-                };
-                !self.shapes.is_empty() && self.shapes.iter().all(fits)
-            })
-        };
-        words.into_iter().find(|word| fits(word)).ok_or_else(|| {
-            let written = list(first).iter().map(|part| part.written.as_str()).collect::<Vec<_>>().join(", ");
-            let message = format!(
-                "no `algorithm` of a sweep is what `{path}` says on every network here: `{}: [{written}]`",
-                key(first)
-            );
-            Diagnostic::error(message).help(HELP)
+        if let Some(word) = Choice::words().into_iter().find(|word| self.is_everywhere(word, &wanted, lists)) {
+            return Ok(vec![("algorithm".to_owned(), Value::Text(word.to_owned()))]);
+        }
+        // One list stands in `algorithm`; another is that of one collective, if it is one word.
+        let is_word = |list: &[Part]| self.is_one_word(list);
+        let base = wanted.iter().copied().find(|&collective| !is_word(list(collective))).unwrap_or(first);
+        let mut keys = stands_for(list(base), self.shapes.iter().all(|shape| shape.len() == 1));
+        for &collective in wanted.iter().filter(|&&collective| list(collective) != list(base)) {
+            let is_whole = |list: &[Part]| list.iter().any(|part| part.whole);
+            if !is_word(list(collective)) || is_whole(list(collective)) != is_whole(list(base)) {
+                let written =
+                    |collective: Collective| format!("`{}: [{}]`", key(collective), written(list(collective)));
+                let message = format!(
+                    "a sweep has one list of algorithms by dimension, and `{path}` has {} and {}",
+                    written(base),
+                    written(collective)
+                );
+                return Err(Diagnostic::error(message).help(HELP));
+            }
+            let name = format!("{}_algorithm", Collective::NAMES[collective as usize]);
+            keys.push((name, Value::Text(list(collective)[0].word.to_owned())));
+        }
+        Ok(keys)
+    }
+
+    /// Whether a word is what the lists of some collectives say on every network.
+    fn is_everywhere(&self, word: &str, wanted: &[Collective], lists: &[Vec<Part>; Collective::ALL.len()]) -> bool {
+        let choice = Choice::of_word(word);
+        wanted.iter().all(|&collective| {
+            let list = &lists[collective as usize];
+            let is = |part: &Part, block: Topology| {
+                part.window.is_none() && choice.is_some_and(|choice| part.word == choice.of(block, collective).name())
+            };
+            let fits = |shape: &Vec<Vec<Topology>>| {
+                let whole = list.iter().any(|part| part.whole);
+                list.len() == shape.len()
+                    && (!whole || list.len() == 1)
+                    && list
+                        .iter()
+                        .zip(shape)
+                        .all(|(part, blocks)| !blocks.is_empty() && blocks.iter().all(|&block| is(part, block)))
+            };
+            !self.shapes.is_empty() && self.shapes.iter().all(fits)
         })
+    }
+
+    /// Whether a list is the same word in every dimension of every network, without a window.
+    fn is_one_word(&self, list: &[Part]) -> bool {
+        let is_same = list.iter().all(|part| part.window.is_none() && *part == list[0]);
+        is_same && (list[0].whole || self.shapes.iter().all(|shape| shape.len() == list.len()))
+    }
+}
+
+/// What helps where a file's lists cannot stand in a sweep.
+const HELP: &str = "write `algorithm: by_block` beside it, or one of `ring`, `direct`, `halving_doubling`";
+
+/// A key and its value.
+type Line = (String, Value);
+
+/// The key of a collective's list.
+fn key(collective: Collective) -> String {
+    format!("{}-implementation", Collective::NAMES[collective as usize].replace('_', "-"))
+}
+
+/// A list as it stands in its file.
+fn written(list: &[Part]) -> String {
+    list.iter().map(|part| part.written.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The keys for one list: over all NPUs at once, in the only dimension, or dimension by dimension.
+fn stands_for(list: &[Part], has_one_dimension: bool) -> Vec<Line> {
+    let algorithm = |value: Value| ("algorithm".to_owned(), value);
+    match list {
+        [part] if part.whole => {
+            let flat = MultiDim::NAMES[MultiDim::Flat as usize].to_owned();
+            vec![algorithm(Value::Text(part.text())), ("multi_dim".to_owned(), Value::Text(flat))]
+        }
+        [part] if has_one_dimension => vec![algorithm(Value::Text(part.text()))],
+        _ => {
+            let place = Place::default();
+            let items = list.iter().map(|part| Node { value: Value::Text(part.text()), place }).collect();
+            let node = Node { value: Value::List(items), place };
+            vec![algorithm(Value::Map(vec![Entry { key: BY_DIMENSION.to_owned(), place, node }]))]
+        }
     }
 }
 
 /// An algorithm of a list, for one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The word of a sweep, if there is one.
-    pub word: Option<&'static str>,
+    /// The word of a sweep.
+    pub word: &'static str,
+    /// How many messages are under way at once, if not all.
+    pub window: Option<u32>,
     /// What is written.
     pub written: String,
     /// Whether it runs over all NPUs at once.
     pub whole: bool,
+}
+
+impl Part {
+    /// The words of a sweep: `direct(4)`.
+    fn text(&self) -> String {
+        self.window.map_or_else(|| self.word.to_owned(), |window| format!("{}({window})", self.word))
+    }
 }

@@ -26,7 +26,7 @@ pub trait Loader: Debug + Send + Sync {
     /// A network file of the reference simulator as the lines of a network.
     fn network(&self, path: &str) -> Said;
 
-    /// A system file of the reference simulator as the keys of `collectives`, without their algorithm.
+    /// A system file of the reference simulator as the keys of `collectives`, without their algorithms.
     fn system(&self, path: &str) -> SystemFile;
 
     /// A hash of all that the files of a trace hold.
