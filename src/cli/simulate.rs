@@ -7,7 +7,7 @@ use super::args::{BACKENDS, PATHS, SimulateArgs};
 use super::exit::Exit;
 use super::render;
 use crate::astra_sim::{Files, Input, Options, read};
-use crate::engine::event_driven::{Activity, Rank};
+use crate::engine::event_driven::{Activity, Ask, Rank};
 use crate::input::{Diagnostic, Remarks, Severity};
 use crate::run::deadlock::{Knot, operation};
 use crate::run::simulate::{Answer, Impossible, nanoseconds, simulate as run};
@@ -33,7 +33,8 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
         }
     };
     remarks.append(read);
-    let answer = match run(&machine, &trace, args.path, args.json) {
+    let ask = Ask { path: args.path, ..Ask::default() };
+    let answer = match run(&machine, &trace, ask, args.json) {
         Ok(answer) => answer,
         Err(Impossible::Faults(faults)) => {
             say_faults(&mut remarks, &faults);

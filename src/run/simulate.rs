@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::deadlock::{Knot, knots};
-use crate::engine::event_driven::{Ask, Outcome, Path, Refused, simulate_by};
+use crate::engine::event_driven::{Ask, Outcome, Refused, simulate_by};
 use crate::system::machine::{Dimension, Machine};
 use crate::units::{Time, count, narrow, real, whole};
 use crate::workload::trace::{Fault, Trace};
@@ -56,17 +56,17 @@ pub enum Impossible {
     Refused(#[from] Refused),
 }
 
-/// Checks a trace and simulates it on a path; if told so also where a fault keeps ranks from their end.
+/// Checks a trace and simulates it in a way that is asked for; if told so also where a fault keeps ranks from their end.
 ///
 /// # Errors
 /// If the trace cannot end, or the engine refuses it.
-pub fn simulate(machine: &Machine, trace: &Trace, path: Path, despite_faults: bool) -> Result<Answer, Impossible> {
+pub fn simulate(machine: &Machine, trace: &Trace, ask: Ask, despite_faults: bool) -> Result<Answer, Impossible> {
     let mut faults = trace.check(machine);
     if !despite_faults && faults.iter().any(Fault::is_fatal) {
         faults.sort_by_key(|fault| !fault.is_fatal());
         return Err(Impossible::Faults(faults));
     }
-    let outcome = simulate_by(machine, trace, Ask { path, keeps_spans: true, limit: None })?;
+    let outcome = simulate_by(machine, trace, Ask { keeps_spans: true, ..ask })?;
     let dimensions = (0..machine.dimensions.len()).map(|k| carried(&machine.dimensions[k], k, &outcome)).collect();
     let (idle, knots) = (idle(&outcome), knots(trace, &outcome));
     Ok(Answer { outcome, faults, idle, dimensions, knots })
