@@ -10,6 +10,7 @@ mod diagnostics;
 mod docs;
 mod faults;
 mod fidelity;
+mod fuzz;
 mod golden;
 mod golden_files;
 mod laws;
