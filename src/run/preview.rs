@@ -175,7 +175,7 @@ pub fn time_event_driven(sweep: &Sweep) -> Option<Timing> {
         let (job, system) = Evaluator::question(&inputs);
         let before = Instant::now();
         let outcome = match sweep.recording(&inputs) {
-            Some(recording) => recorded::evaluate(sweep, &recording, &system),
+            Some(recording) => recorded::evaluate(sweep, &inputs, &recording, &system),
             None => evaluator.evaluate(&job, &system, Fidelity::EventDriven),
         };
         let took = before.elapsed();

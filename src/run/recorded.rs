@@ -5,26 +5,36 @@ use crate::astra_sim::fit;
 use crate::engine::Report;
 use crate::engine::event_driven::{Ask, LIMIT, Refused, simulate_by};
 use crate::input::Remarks;
-use crate::sweep::Sweep;
 use crate::sweep::recording::Recording;
+use crate::sweep::{Inputs, Sweep, point};
 use crate::system::System;
-use crate::system::machine::Machine;
+use crate::system::machine::{Machine, Place, RemoteMemory};
 use crate::units::{Bytes, Time, narrow, real};
 use crate::workload::program::Account;
+use crate::workload::trace::{Graph, Trace, Work};
 use crate::workload::{Footprint, Infeasible, Job, Reason, check};
 
-/// Simulates a trace on a machine. Computations take as long as they were recorded, or what the NPU's roofline says if the
+/// Simulates a trace on the machine of some inputs. Computations take as long as they were recorded, or what the NPU's roofline says if the
 /// point has an NPU with a rate.
 ///
 /// # Errors
-/// [`Reason::Trace`] if there is no such trace or the machine has not what it needs, [`Reason::Deadlock`] if it does not end,
+/// [`Reason::Trace`] if there is no such trace or the machine has not what it needs, [`Reason::RemoteMemory`] if it loads or stores
+/// and nothing says where, [`Reason::Deadlock`] if it does not end,
 /// [`Reason::TimeRange`] if its time does not fit, [`Reason::Limit`] if there are too many events.
-pub fn evaluate(sweep: &Sweep, recording: &Recording, system: &System) -> Result<Evaluation, Infeasible> {
+pub fn evaluate(
+    sweep: &Sweep,
+    inputs: &Inputs,
+    recording: &Recording,
+    system: &System,
+) -> Result<Evaluation, Infeasible> {
     let refused = |reason| Infeasible::new(reason, f64::NAN, f64::NAN);
     check(&Job::Recorded, system)?;
     let loader = sweep.loader.as_ref().ok_or_else(|| refused(Reason::Trace))?;
     let trace = loader.trace(recording, narrow(system.network.npus())).map_err(|_| refused(Reason::Trace))?;
-    let machine = Machine::of(system, None);
+    let machine = machine(system, point::remote_memory(inputs));
+    if machine.remote.is_none() && moves(&trace) {
+        return Err(refused(Reason::RemoteMemory));
+    }
     let mut remarks = Remarks::default();
     fit(&machine, &trace, &mut remarks);
     if remarks.errors() > 0 {
@@ -51,4 +61,21 @@ pub fn evaluate(sweep: &Sweep, recording: &Recording, system: &System) -> Result
         report.wire[k] = (Bytes::new(sent) / dim.bandwidth).round();
     }
     Ok(Evaluation { footprint: Footprint::default(), report })
+}
+
+/// A machine whose NPUs that share a tier wait for each other there.
+fn machine(system: &System, tier: Option<u8>) -> Machine {
+    let machine = Machine::of(system, tier);
+    let tier = tier.and_then(|tier| system.memory.tiers.get(usize::from(tier)));
+    let share = |remote: RemoteMemory| match tier.map(|tier| (narrow(tier.shared_by), tier.bandwidth.get() / 1e9)) {
+        Some((npus, bandwidth)) if npus > 1 => RemoteMemory { place: Place::PerNode { npus }, bandwidth, ..remote },
+        _ => remote,
+    };
+    Machine { remote: machine.remote.map(share), ..machine }
+}
+
+/// Whether a trace loads or stores.
+fn moves(trace: &Trace) -> bool {
+    let mut nodes = trace.graphs.iter().flat_map(Graph::nodes);
+    nodes.any(|node| matches!(node.work, Work::Load { .. } | Work::Store { .. }))
 }

@@ -185,7 +185,7 @@ impl<'a> Worker<'a> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             point::fits(inputs)?;
             match self.sweep.recording(inputs) {
-                Some(recording) => recorded::evaluate(self.sweep, &recording, &system),
+                Some(recording) => recorded::evaluate(self.sweep, inputs, &recording, &system),
                 None => evaluator.evaluate(&job, &system, fidelity),
             }
         }));

@@ -78,6 +78,7 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
             _ if key.path.starts_with("collectives.") && key.default == Default::Absent => {
                 !contents.set.contains(&slot)
             }
+            key::Kind::Tier if of_collective => !contents.set.contains(&slot),
             _ => is_recorded && !contents.set.contains(&slot) && of_collective,
         };
         if (key.column.is_some() && applies && !idle) || contents.swept.contains(&slot) {

@@ -33,13 +33,13 @@ pub enum Removal {
     ZeroWithoutDp,
     /// Overlap of data-parallel traffic that does not exist.
     OverlapWithoutDp,
-    /// Offload to a tier that the memory does not have.
+    /// Offload to a tier, or a trace's use of one, that the memory does not have.
     OffloadWithoutTier,
     /// Experts' keys of a model without experts.
     ExpertKeysWithoutExperts,
     /// An order of degrees of which at most one is above 1.
     OrderOfOneDegree,
-    /// What a tier is like that nothing is offloaded to.
+    /// What a tier is like that nothing uses.
     UnusedTier,
     /// The closed form of chunks that queue.
     ClosedFormOfQueues,
@@ -81,10 +81,10 @@ impl Removal {
             Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::OverlapWithoutDp => "overlap_dp at dp = 1",
-            Self::OffloadWithoutTier => "offload without its tier",
+            Self::OffloadWithoutTier => "a tier that is not there",
             Self::ExpertKeysWithoutExperts => "keys of experts without experts",
             Self::OrderOfOneDegree => "order of one degree",
-            Self::UnusedTier => "keys of a tier that nothing is offloaded to",
+            Self::UnusedTier => "keys of a tier that nothing uses",
             Self::ClosedFormOfQueues => "closed_form of chunks that queue",
             Self::ClosedFormOfRules => "closed_form of astra_sim's rules",
             Self::ClosedFormOfMessages => "closed_form of single messages",
@@ -103,7 +103,7 @@ impl Removal {
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
-            Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer],
+            Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
             Self::ExpertKeysWithoutExperts => {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
             }
@@ -254,6 +254,7 @@ impl Inputs {
         self.tiers();
         if self.is_recorded() {
             self.world();
+            self.remote_memory();
         } else if !self.is_collective() {
             self.world();
             self.knobs();
@@ -377,13 +378,34 @@ impl Inputs {
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);
-        let is_there = |k: usize| !self.tier(k, TierId::Capacity).is_nan();
-        let missing = tier >= 0.0 && !(0..MAX_TIERS).any(|k| real(k as u64) == tier && is_there(k));
-        let none = !(0..MAX_TIERS).any(is_there);
-        self.neutral(missing || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
+        let none = self.tiers_there().next().is_none();
+        self.neutral(self.lacks_tier(tier) || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         let alone = [tp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// The tiers that are there, as they are written.
+    fn tiers_there(&self) -> impl Iterator<Item = f64> {
+        (0..MAX_TIERS).filter(|&k| !self.tier(k, TierId::Capacity).is_nan()).map(|k| real(k as u64))
+    }
+
+    /// Whether a tier is named that is not there.
+    fn lacks_tier(&self, named: f64) -> bool {
+        named >= 0.0 && !self.tiers_there().any(|tier| tier == named)
+    }
+
+    /// The tier that a recorded trace loads from and stores to: the one that is named, or else the only one.
+    fn remote_memory(&mut self) {
+        let written = self.written(Id::RemoteMemory);
+        if written.is_nan() {
+            let mut there = self.tiers_there();
+            let only = there.next().filter(|_| there.next().is_none());
+            drop(there);
+            self.put(Id::RemoteMemory, only.unwrap_or(ABSENT));
+        } else {
+            self.neutral(self.lacks_tier(written), Id::RemoteMemory, -1.0, Removal::OffloadWithoutTier);
+        }
     }
 
     /// What the closed form does not know is not tried with it, where a sweep has both evaluators.
@@ -403,7 +425,7 @@ impl Inputs {
 
     /// What the tiers are like that hold nothing of the job.
     fn unused_tiers(&mut self) {
-        let used = self.key(Id::OffloadOptimizer);
+        let used = self.key(if self.is_recorded() { Id::RemoteMemory } else { Id::OffloadOptimizer });
         for tier in 0..MAX_TIERS {
             self.unused(real(tier as u64) != used, of_tier(tier), Removal::UnusedTier);
         }

@@ -168,6 +168,8 @@ keys! {
     Chakra = "workload.chakra", Kind::Path, Default::Absent, Some("chakra"),
         "a recorded execution trace in place of `model`: the path of its files without `.RANK.et`; needs `fidelity: event_driven` [ASTRA2]";
     CommGroups = "workload.comm_groups", Kind::Path, Default::Absent, Some("comm_groups"), "the file of its communicator groups";
+    RemoteMemory = "workload.remote_memory", Kind::Tier, Default::Absent, Some("remote_memory"),
+        "the tier of `memory` that the trace's loads and stores use; not written: the only one, if there is one";
     Layers = "model.layers", count(1), Default::Required, None, "layers";
     Hidden = "model.hidden", count(1), Default::Required, None, "width of a token's vector";
     Heads = "model.heads", count(1), Default::Required, None, "query heads of attention";

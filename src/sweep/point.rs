@@ -103,7 +103,6 @@ pub(super) fn model(inputs: &Inputs) -> Transformer {
 }
 
 fn plan(inputs: &Inputs) -> Plan {
-    let tier = inputs.key(Id::OffloadOptimizer);
     Plan {
         tp: count(inputs, Id::Tp),
         pp: count(inputs, Id::Pp),
@@ -116,7 +115,7 @@ fn plan(inputs: &Inputs) -> Plan {
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),
-        offload_optimizer: if tier < 0.0 { None } else { u8::try_from(whole(tier)).ok() },
+        offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: part(&Order::ALL, inputs.key(Id::Order)),
     }
 }
@@ -170,6 +169,17 @@ pub fn system(inputs: &Inputs) -> System {
         },
         rules: part(&Rules::NAMED, inputs.key(Id::Rules)),
     }
+}
+
+/// The tier that a point's recorded trace loads from and stores to, if there is one.
+#[must_use]
+pub fn remote_memory(inputs: &Inputs) -> Option<u8> {
+    tier(inputs.key(Id::RemoteMemory))
+}
+
+/// A tier by its number, unless it is none.
+fn tier(number: f64) -> Option<u8> {
+    if number >= 0.0 { u8::try_from(whole(number)).ok() } else { None }
 }
 
 /// What evaluates a point.

@@ -87,6 +87,17 @@ pub(super) fn templates(frame: &Frame, names: &Names<'_>) -> (BTreeMap<usize, Te
 }
 
 impl Resolver<'_> {
+    /// What only a trace has stands beside one.
+    pub(super) fn of_a_trace(&mut self, lines: &[Line]) {
+        let place = lines.iter().find(|line| line.0 == "workload").map_or_else(Place::default, |line| line.1);
+        for id in OF_A_TRACE {
+            if self.walker.written.contains(&narrow(id as u64)) {
+                let message = format!("`{}` is of a recorded trace, and there is none", KEYS[id as usize].name());
+                self.complain(Diagnostic::error(message).at(place).help("write `chakra: traces/w` beside it"));
+            }
+        }
+    }
+
     /// A trace is executed: the closed form knows none; and it stands alone.
     pub(super) fn recorded_alone(&mut self, lines: &[Line], frame: &Frame) {
         let place = lines.iter().find(|line| line.0 == "workload").map_or_else(Place::default, |line| line.1);
@@ -110,6 +121,9 @@ impl Resolver<'_> {
         }
     }
 }
+
+/// Keys of `workload` that a trace alone has.
+const OF_A_TRACE: [Id; 2] = [Id::CommGroups, Id::RemoteMemory];
 
 /// A path with its values.
 fn template(text: &str, names: &Names<'_>) -> Result<Template, Diagnostic> {

@@ -232,6 +232,8 @@ impl Resolver<'_> {
         self.walker.diagnostics.extend(wrong);
         if is_recorded {
             self.recorded_alone(lines, &frame);
+        } else {
+            self.of_a_trace(lines);
         }
         self.folder_name(lines);
         let mut found = std::mem::take(&mut self.walker.diagnostics);

@@ -131,6 +131,8 @@ impl Space {
             ids(&[Id::Tp, Id::Pp, Id::Dp])
         } else if is(Id::GlobalBatch) {
             ids(&[Id::SeqLen])
+        } else if is(Id::RemoteMemory) {
+            (TIERS_FROM..NAMES_FROM).chain([Id::Chakra as usize]).collect()
         } else if is(Id::OffloadOptimizer) {
             (TIERS_FROM..NAMES_FROM).collect()
         } else if is(Id::Capacity) {

@@ -49,13 +49,15 @@ pub enum Reason {
     Limit,
     /// The recorded trace is not there, or cannot run on the machine.
     Trace,
+    /// The recorded trace loads or stores, and it is not said where.
+    RemoteMemory,
     /// Operations of the recorded trace wait for ever.
     Deadlock,
 }
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Algorithms,
         Self::Congestion,
         Self::NoRate,
@@ -78,6 +80,7 @@ impl Reason {
         Self::TimeRange,
         Self::Limit,
         Self::Trace,
+        Self::RemoteMemory,
         Self::Deadlock,
     ];
 
@@ -107,6 +110,7 @@ impl Reason {
             Self::TimeRange => "time range",
             Self::Limit => "events",
             Self::Trace => "trace",
+            Self::RemoteMemory => "remote memory",
             Self::Deadlock => "deadlock",
         }
     }
@@ -139,6 +143,9 @@ impl Reason {
                 "the recorded trace is missing or broken for some rank, or the machine has not what it asks for: \
                  `starsweep simulate` says what"
             }
+            Self::RemoteMemory => {
+                "the recorded trace loads or stores, and `memory` has no tier for that, or several and none is named"
+            }
             Self::Deadlock => "operations of the recorded trace wait for ever: `starsweep simulate` says which",
             Self::Limit => {
                 "an event-driven simulation of the point takes more events than one point may: its status is `limit`"
@@ -170,6 +177,7 @@ impl Reason {
             Self::Congestion => &["congestion", "rules", "network sizes"],
             Self::TimeRange => &["bandwidth", "global_batch"],
             Self::Limit => &["chunks", "micro_batch_size", "fidelity"],
+            Self::RemoteMemory => &["remote_memory", "memory"],
             Self::Trace | Self::Deadlock => &["chakra", "comm_groups", "network sizes"],
         }
     }

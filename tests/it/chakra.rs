@@ -87,6 +87,7 @@ pub struct Node {
 
 /// The kinds of nodes.
 pub const LOAD: i32 = 2;
+pub const STORE: i32 = 3;
 pub const COMPUTE: i32 = 4;
 pub const SEND: i32 = 5;
 pub const RECEIVE: i32 = 6;

@@ -32,6 +32,7 @@ collectives: {local_reduction: false}
 /// A recorded trace.
 const RECORDED: &str = "
 workload: {chakra: w}
+memory: {pool: {capacity: 4 TB, bandwidth: 512 GB/s}}
 network: {inner: {block: ring, size: 8, bandwidth: 450 GB/s}}
 collectives: {local_reduction: false}
 ";
@@ -72,7 +73,7 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
     let mut looked_at = 0;
     for (path, key) in own.chain(dims).chain(each).chain(tiers) {
         let Some(values) = two_values(key) else { continue };
-        let is_recorded = key.kind == Kind::Path;
+        let is_recorded = key.kind == Kind::Path || path == "workload.remote_memory";
         let file = match path.starts_with("workload") {
             true if is_recorded => RECORDED,
             true => COLLECTIVE,
