@@ -56,6 +56,7 @@ pub fn evaluate(
     let exposed = total.saturating_sub(last.computed);
     let mut report = Report { total, data_busy: exposed, ..Report::default() };
     report.exposed[Account::Data as usize] = exposed;
+    report.exposed[Account::Compute as usize] = last.computed;
     for (k, (&sent, dim)) in last.sent.iter().zip(&system.network.dims).enumerate() {
         report.sent[k] = sent;
         report.wire[k] = (Bytes::new(sent) / dim.bandwidth).round();

@@ -272,6 +272,23 @@ fn a_tier_that_a_trace_uses_is_worth_an_axis() {
     assert_eq!((rows.len(), told.len()), (2, 2));
 }
 
+#[test]
+fn a_recorded_trace_has_the_times_of_a_step_and_a_collective_has_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    moving_files(folder.path(), "{\"memory-type\": \"MEMORY_POOL\"}");
+    let of_trace = rows(folder.path(), &moving("memory: {host: {capacity: 1 TB, bandwidth: 40 GB/s}}", ""));
+    let row = &of_trace[0];
+    assert_eq!(row["iteration_time_s"], row["finish_time_s"]);
+    assert_eq!((nanoseconds(row, "compute_time_s"), nanoseconds(row, "finish_time_s")), (2000.0, 3000.0));
+    assert_eq!(nanoseconds(row, "astra_exposed_s"), 1000.0);
+    let of_time = |cell: &(&String, &String)| cell.0.ends_with("_s") && !cell.0.ends_with("_per_s");
+    let empty: Vec<_> = row.iter().filter(of_time).filter(|cell| cell.1.is_empty()).collect();
+    assert_eq!(empty, []);
+    let collective = moving("", "").replace("chakra: moving/w", "collective: all_reduce, size: 1 MB");
+    let row = &rows(folder.path(), &collective)[0];
+    assert!(!row["finish_time_s"].is_empty() && !row.contains_key("iteration_time_s"));
+}
+
 macro_rules! mistakes {
     ($($name:ident: $yaml:expr;)+) => {
         $(

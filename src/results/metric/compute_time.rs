@@ -18,11 +18,12 @@ impl Metric for ComputeTime {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Training
+        Scope::Step
     }
 
     fn meaning(&self) -> &'static str {
-        "time of the model's own arithmetic on the busiest stage, by roofline [Williams09]"
+        "time of the model's own arithmetic on the busiest stage, by roofline; of a recorded trace, of all computations of the rank that \
+         ends last [Williams09]"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

@@ -21,11 +21,11 @@ impl Metric for IterationTime {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Training
+        Scope::Step
     }
 
     fn meaning(&self) -> &'static str {
-        "one optimizer step, from start to end: all accounts and the bubble [Narayanan21]"
+        "one optimizer step, or the recorded trace, from start to end: all accounts and the bubble [Narayanan21]"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

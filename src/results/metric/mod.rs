@@ -54,6 +54,8 @@ impl Outcome<'_> {
 pub enum Scope {
     /// Of training steps.
     Training,
+    /// Of training steps, and of recorded traces.
+    Step,
     /// Of single collectives, and of recorded traces.
     Collective,
     /// Of recorded traces.
