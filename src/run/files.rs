@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::traces::{Found, Traces};
 use crate::astra_sim::{Options, algorithm_word, files_there, inverse, read_network, read_recorded, read_system};
 use crate::input::tree::{Entry, Node, Value};
 use crate::input::{Diagnostic, Place, Remarks, Severity};
@@ -15,7 +16,6 @@ use crate::sweep::{Loader, Said, SystemFile};
 use crate::system::hierarchy::MultiDim;
 use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace};
 use crate::units::{Delay, real};
-use crate::workload::trace::Trace;
 
 /// Reads the files that one sweep names.
 #[derive(Debug, Default)]
@@ -121,10 +121,11 @@ impl Loader for Files {
         found
     }
 
-    fn trace(&self, recording: &Recording, ranks: u32) -> Result<Arc<Trace>, Arc<[Diagnostic]>> {
-        let cell = self.lock().traces.get(&(recording.clone(), ranks));
+    fn trace(&self, recording: &Recording, ranks: u32) -> Found {
+        let key = (recording.clone(), ranks);
+        let cell = self.lock().traces.get(&key);
         // Others wait here for whom reads it first, and for nobody else.
-        cell.get_or_init(|| {
+        let found = cell.get_or_init(|| {
             let mut remarks = Remarks::default();
             let prefix = self.folder.join(&recording.prefix);
             let groups = recording.groups.as_ref().map(|groups| self.folder.join(groups));
@@ -133,8 +134,9 @@ impl Loader for Files {
             trace
                 .map(Arc::new)
                 .ok_or_else(|| found.into_iter().filter(|found| found.severity == Severity::Error).collect())
-        })
-        .clone()
+        });
+        self.lock().traces.weigh(&key, found);
+        found.clone()
     }
 }
 
@@ -152,35 +154,6 @@ fn content(folder: &Path, recording: &Recording) -> u64 {
     let prefix = folder.join(&recording.prefix);
     files_there(&prefix).for_each(|path| add(&path));
     hash.digest()
-}
-
-/// Traces that were read, the ones used last.
-#[derive(Debug, Default)]
-struct Traces {
-    /// By trace and number of ranks: when it was used last, and what it is.
-    known: BTreeMap<(Recording, u32), (u64, Cell)>,
-    clock: u64,
-}
-
-/// A trace that is read by whoever asks first.
-type Cell = Arc<OnceLock<Result<Arc<Trace>, Arc<[Diagnostic]>>>>;
-
-/// How many traces are kept.
-const KEPT: usize = 64;
-
-impl Traces {
-    fn get(&mut self, key: &(Recording, u32)) -> Cell {
-        self.clock += 1;
-        if let Some((used, cell)) = self.known.get_mut(key) {
-            *used = self.clock;
-            return cell.clone();
-        }
-        let oldest = self.known.iter().min_by_key(|known| known.1.0).map(|known| known.0.clone());
-        if let Some(oldest) = oldest.filter(|_| self.known.len() == KEPT) {
-            self.known.remove(&oldest);
-        }
-        self.known.entry(key.clone()).or_insert_with(|| (self.clock, Cell::default())).1.clone()
-    }
 }
 
 /// A machine of a system file in the words of a sweep; what has no word is said.
@@ -283,20 +256,6 @@ fn seconds(nanoseconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_traces_used_last_are_kept() {
-        let key = |k: usize| (Recording { prefix: k.to_string(), groups: None }, 8);
-        let mut traces = Traces::default();
-        let first = traces.get(&key(0));
-        for k in 1..KEPT {
-            traces.get(&key(k));
-            assert!(Arc::ptr_eq(&first, &traces.get(&key(0))));
-        }
-        traces.get(&key(KEPT));
-        assert_eq!(traces.known.len(), KEPT);
-        assert!(traces.known.contains_key(&key(0)) && !traces.known.contains_key(&key(1)));
-    }
 
     #[test]
     fn patterns_are_like_names() {

@@ -14,6 +14,7 @@ pub mod refine;
 pub mod simulate;
 pub mod stretch;
 pub mod timeline;
+pub mod traces;
 pub mod worker;
 
 use std::path::{Path, PathBuf};

@@ -218,6 +218,15 @@ impl Graph {
         &self.names[start as usize..self.name_ends[place] as usize]
     }
 
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let numbers =
+            [&self.followers, &self.ends, &self.waits, &self.name_ends].map(|list| size_of_val(list.as_slice()));
+        let sizes = [size_of::<Self>(), size_of_val(self.nodes.as_slice()), self.names.len()];
+        (sizes.iter().sum::<usize>() + numbers.iter().sum::<usize>()) as u64
+    }
+
     /// The places of the operations that wait for the one at a place, ascending.
     #[must_use]
     pub fn followers(&self, place: usize) -> &[u32] {
@@ -292,6 +301,16 @@ mod tests {
         assert_eq!([graph.followers(0), graph.followers(1), graph.followers(2)], [&[1, 2][..], &[2], &[]]);
         assert_eq!(graph.waits(), [0, 1, 2]);
         assert_eq!(graph.after(2), [2, 5]);
+    }
+
+    #[test]
+    fn operations_names_and_edges_take_memory() {
+        let bytes = |nodes: &[(u64, &str, &[u64])]| build(nodes).expect("a graph").bytes();
+        let node = size_of::<Node>() as u64;
+        let one = bytes(&[(1, "a", &[])]);
+        // An operation with three numbers, a name of five letters, an edge.
+        assert_eq!(bytes(&[(1, "a", &[]), (2, "b", &[])]), one + node + 3 * 4 + 1);
+        assert_eq!(bytes(&[(1, "a", &[]), (2, "bbbbb", &[1])]), one + node + 3 * 4 + 5 + 4);
     }
 
     #[test]

@@ -65,6 +65,14 @@ impl Trace {
         crate::units::narrow(self.of_rank.len() as u64)
     }
 
+    /// Bytes that it takes in memory, about.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let graphs = self.graphs.iter().chain(self.own.iter().flatten()).map(Graph::bytes);
+        let ranks = self.groups.iter().map(|group| group.ranks.len()).chain([self.of_rank.len()]);
+        graphs.sum::<u64>() + ranks.map(|ranks| (ranks * size_of::<u32>() + size_of::<Group>()) as u64).sum::<u64>()
+    }
+
     /// The graph of a rank.
     #[must_use]
     pub fn graph(&self, rank: u32) -> &Graph {
