@@ -20,9 +20,9 @@ use crate::units::{Delay, real};
 /// Reads the files that one sweep names.
 #[derive(Debug, Default)]
 pub struct Files {
-    /// The folder of the sweep.
+    /// The folder that paths are relative to.
     folder: PathBuf,
-    read: Mutex<Read>,
+    read: Arc<Mutex<Read>>,
 }
 
 /// What was read.
@@ -40,7 +40,7 @@ impl Files {
     /// The files of a sweep file: paths are relative to its folder.
     #[must_use]
     pub fn beside(sweep: &Path) -> Self {
-        Self { folder: sweep.parent().map_or_else(PathBuf::new, Path::to_path_buf), read: Mutex::default() }
+        Self { folder: sweep.parent().map_or_else(PathBuf::new, Path::to_path_buf), read: Arc::default() }
     }
 
     /// The texts that were read, which places name.
@@ -64,6 +64,14 @@ impl Read {
 }
 
 impl Loader for Files {
+    fn within(&self, folder: &Path) -> Arc<dyn Loader> {
+        Arc::new(Self { folder: self.folder.join(folder), read: self.read.clone() })
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.folder.clone()
+    }
+
     fn paths(&self, pattern: &str) -> Vec<String> {
         if !pattern.contains(['*', '?']) {
             return vec![pattern.to_owned()];

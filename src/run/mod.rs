@@ -30,7 +30,7 @@ use crate::results::folder::Folder;
 use crate::results::segment::{self, Segment};
 use crate::results::store::{FORMAT_VERSION, Found, POINTS, Stamp, Store, StoreError};
 use crate::results::summary::{Ask, Summary};
-use crate::sweep::Sweep;
+use crate::sweep::{Sweep, freeze};
 pub use files::Files;
 use known::Known;
 pub use layout::{Layout, vocabulary};
@@ -167,12 +167,30 @@ pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreEr
     Ok((folder, summary))
 }
 
-/// The frozen sweep stands in the folder from the start: also a run that is interrupted says what was asked.
+/// The frozen sweep stands in the folder from the start: also a run that is interrupted says what was asked. Its paths go from
+/// where they went.
 fn write_frozen(sweep: &Sweep, store: &Store) -> Result<(), StoreError> {
+    let loader = sweep.loader.as_ref().filter(|_| !sweep.templates.is_empty());
+    let folder = loader.and_then(|loader| relative(&store.folder, &loader.folder()));
     store.write_file(&store.folder.join("sweep.yaml"), |out| {
         writeln!(out, "# starsweep {}, identity {}", env!("CARGO_PKG_VERSION"), store.identity)?;
+        if let Some(folder) = &folder {
+            out.write_all(freeze::relative_to(folder).as_bytes())?;
+        }
         Ok(out.write_all(sweep.frozen.as_bytes())?)
     })
+}
+
+/// The way from one folder to another, upwards and down again; none if one of them is not there.
+fn relative(from: &Path, to: &Path) -> Option<String> {
+    let here = Path::new(".");
+    let [from, to] = [from, to].map(|path| if path.as_os_str().is_empty() { here } else { path }.canonicalize().ok());
+    let (from, to) = (from?, to?);
+    let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| "..".to_owned());
+    let down = to.components().skip(common).map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let way = up.chain(down).join("/");
+    Some(if way.is_empty() { ".".to_owned() } else { way })
 }
 
 /// Where the results of a sweep go if nobody says otherwise: `results/<name>/`.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::algorithm::{BY_DIMENSION, example};
 use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
+use super::outside::RELATIVE_TO;
 use super::preset;
 use super::resolve::TOP;
 use crate::units::{Unit, human, index, plain, whole};
@@ -95,7 +96,7 @@ pub fn schema() -> Value {
     let mut root = Map::new();
     for (name, meaning) in TOP {
         let kind = match *name {
-            "name" => json!({"type": "string"}),
+            "name" | RELATIVE_TO => json!({"type": "string"}),
             "refine" => json!({
                 "type": "object",
                 "properties": {"top": {"type": "integer", "minimum": 0}, "by": {"type": ["string", "object"]}},

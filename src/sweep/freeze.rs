@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::key::{Id, KEYS};
-use super::outside::{ASTRA_SIM, Named};
+use super::outside::{ASTRA_SIM, Named, RELATIVE_TO};
 use super::preset;
 use super::walk::Walker;
 use crate::input::tree::{Entry, Node, Value};
@@ -11,8 +11,9 @@ use crate::input::tree::{Entry, Node, Value};
 /// The file as YAML, with the used presets and files among its definitions.
 #[must_use]
 pub fn freeze(entries: &[Entry], overrides: &[Entry], walker: &Walker) -> String {
-    let mut lines: Vec<Entry> = entries.to_vec();
-    for entry in overrides {
+    // From which folder paths go is said by who writes the file: it stands elsewhere.
+    let mut lines: Vec<Entry> = entries.iter().filter(|entry| entry.key != RELATIVE_TO).cloned().collect();
+    for entry in overrides.iter().filter(|entry| entry.key != RELATIVE_TO) {
         match lines.iter_mut().find(|line| line.key == entry.key) {
             Some(line) => *line = entry.clone(),
             None => lines.push(entry.clone()),
@@ -46,6 +47,12 @@ pub fn freeze(entries: &[Entry], overrides: &[Entry], walker: &Walker) -> String
     let mut text = String::new();
     write_map(&mut text, &lines, 0);
     text
+}
+
+/// The line that says from which folder paths go.
+#[must_use]
+pub fn relative_to(folder: &str) -> String {
+    format!("{RELATIVE_TO}: {}\n", quote(folder))
 }
 
 /// Puts the names of files' mappings in the place of their paths.

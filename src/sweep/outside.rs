@@ -1,7 +1,7 @@
 //! Files of other tools that a sweep names: who reads them hands in what they say, in the words of a sweep.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::collectives::Part;
@@ -17,9 +17,17 @@ pub const ASTRA_SIM: &str = "astra_sim";
 
 /// Where the files are.
 const RELATIVE: &str = "paths are relative to the sweep file";
+/// The key that says from which folder paths go.
+pub const RELATIVE_TO: &str = "relative_to";
 
 /// Reads the files that a sweep names. A sweep reads none itself.
 pub trait Loader: Debug + Send + Sync {
+    /// The same files as seen from another folder: what is not absolute goes on from the folder of this one.
+    fn within(&self, folder: &Path) -> Arc<dyn Loader>;
+
+    /// The folder that paths are relative to.
+    fn folder(&self) -> PathBuf;
+
     /// The paths that a pattern means, in their order: a path without `*` and `?` means itself, whether it is there or not.
     fn paths(&self, pattern: &str) -> Vec<String>;
 

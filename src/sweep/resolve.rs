@@ -1,5 +1,8 @@
 //! From the file to a sweep: presets, defaults, names, expressions; every mistake is gathered before anything runs.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use itertools::Itertools as _;
 
 use super::algorithm::{Written, is_algorithm};
@@ -7,6 +10,7 @@ use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
+use super::outside::{Loader, RELATIVE_TO};
 use super::recording::templates;
 use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
@@ -20,6 +24,7 @@ use crate::units::{index, narrow, plain, whole};
 /// What may stand at the top of a file besides the sections of keys, with its meaning.
 pub const TOP: &[(&str, &str)] = &[
     ("name", "how the results' folder is called, if not as the file"),
+    (RELATIVE_TO, "the folder from which paths go, if not that of the file: a frozen sweep names that of its original"),
     (
         "define",
         "names for mappings: a name may stand wherever a mapping may, a list of names is an axis of alternatives",
@@ -57,7 +62,7 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     let over = Node { value: Value::Map(overrides.clone()), place: root.place };
     let lines = merge("", entries, &[&over]);
     let walk = |names: Vec<String>, tiers: Vec<String>| {
-        let loader = vocabulary.loader.clone();
+        let loader = loader(&lines, vocabulary);
         let walker = Walker { diagnostics: complaints.clone(), names, tiers, loader, ..Walker::default() };
         Resolver { walker, vocabulary, zips: Vec::new(), cautions: Vec::new() }.sweep(&lines, entries, &overrides)
     };
@@ -75,6 +80,16 @@ fn not_a_sweep(root: &Node) -> Diagnostic {
     Diagnostic::error(format!("a sweep file is a mapping, not {}", root.kind()))
         .at(root.place)
         .help("write `key: value` lines: `model: GPT-3-175B`, `cluster: {...}`, `plan: {tp: all, pp: all}`")
+}
+
+/// What reads files, from the folder from which paths go.
+fn loader(lines: &[Line], vocabulary: &Vocabulary) -> Option<Arc<dyn Loader>> {
+    let loader = vocabulary.loader.clone()?;
+    let node = lines.iter().find(|line| line.0 == RELATIVE_TO).and_then(|line| line.2.last());
+    Some(match node.map(|node| &node.value) {
+        Some(Value::Text(folder)) => loader.within(Path::new(folder)),
+        _ => loader,
+    })
 }
 
 /// `key=value` arguments as lines, each a source of its own.
@@ -236,6 +251,7 @@ impl Resolver<'_> {
             self.of_a_trace(lines);
         }
         self.folder_name(lines);
+        self.folder_of_paths(lines);
         let mut found = std::mem::take(&mut self.walker.diagnostics);
         if !found.is_empty() {
             found.sort_by_key(|diagnostic| diagnostic.place);
@@ -248,7 +264,7 @@ impl Resolver<'_> {
         let place = lines.iter().find(|line| line.0 == "workload").map_or_else(Place::default, |line| line.1);
         let sweep = Sweep {
             templates,
-            loader: self.vocabulary.loader.clone(),
+            loader: self.walker.loader.clone(),
             name: lines.iter().find(|line| line.0 == "name").and_then(|line| line.2[0].scalar()),
             identity,
             frozen: freeze::freeze(entries, overrides, &self.walker),
@@ -548,6 +564,17 @@ impl Resolver<'_> {
             swept: &swept,
             set: &set,
         })
+    }
+
+    /// The folder from which paths go.
+    fn folder_of_paths(&mut self, lines: &[Line]) {
+        let nodes = lines.iter().filter(|line| line.0 == RELATIVE_TO).flat_map(|line| &line.2);
+        let wrong: Vec<Place> =
+            nodes.filter(|node| !matches!(node.value, Value::Text(_))).map(|node| node.place).collect();
+        for place in wrong {
+            let message = format!("`{RELATIVE_TO}` takes the path of a folder");
+            self.complain(Diagnostic::error(message).at(place).help(format!("write `{RELATIVE_TO}: ../traces`")));
+        }
     }
 
     /// The name of the folder.

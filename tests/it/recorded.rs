@@ -184,6 +184,37 @@ fn a_trace_is_read_once_for_all_points_that_run_it() {
     assert!(!Arc::ptr_eq(&traces[0], &loader.trace(&recording("gpt-dp8"), 8).expect("a trace")));
 }
 
+/// All files of a results folder that hold rows, by name.
+fn rows_of(out: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(out.join("points")).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("rows")))
+        .collect()
+}
+
+#[test]
+fn a_frozen_sweep_finds_the_files_of_its_original() {
+    let folder = folder();
+    rows(folder.path(), DEGREES);
+    let out = folder.path().join("out");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    // From the original, from the frozen one, and from the frozen one of that, each to a folder that is further away.
+    let mut last = out.join("sweep.yaml");
+    for to in [folder.path().join("a/b/c"), elsewhere.path().join("d")] {
+        let output = program(&["run"]).arg(&last).arg("--out").arg(&to).output().expect("the program starts");
+        assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+        assert!(rows_of(&out) == rows_of(&to) && !rows_of(&to).is_empty());
+        let identity = |out: &Path| {
+            let manifest = fs::read_to_string(out.join("manifest.json")).expect("a manifest");
+            serde_json::from_str::<serde_json::Value>(&manifest).expect("JSON")["identity"].clone()
+        };
+        assert_eq!(identity(&out), identity(&to));
+        last = to.join("sweep.yaml");
+    }
+    let frozen = fs::read_to_string(folder.path().join("a/b/c/sweep.yaml")).expect("a file");
+    assert!(frozen.contains("\nrelative_to: \"../../..\"\n"), "{frozen}");
+}
+
 /// A sweep over a trace that loads and stores, with some memory.
 fn moving(memory: &str, key: &str) -> String {
     format!(
@@ -324,5 +355,6 @@ mistakes! {
     a_brace_in_a_path_closes: instead("traces/w", "\"traces/tp{tp/w\"");
     a_trace_has_no_model: instead("network:", "model: GPT-3-175B\nnetwork:");
     a_collective_has_no_remote_memory: instead("chakra: traces/w", "collective: all_reduce, size: 1 MB, remote_memory: none");
+    paths_go_from_a_folder: format!("{}relative_to: [a, b]\n", instead("", ""));
     a_path_of_a_trace_is_a_text: instead("traces/w", "{a: 1}");
 }
