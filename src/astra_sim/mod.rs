@@ -4,6 +4,7 @@
 //! all mistakes at once.
 
 mod chakra;
+mod content;
 mod fields;
 mod groups;
 mod memory;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use fields::inverse;
 pub use system::word as algorithm_word;
-pub use trace::files_there;
+pub use trace::contents;
 pub use write::{Failure, options, write, write_trace};
 
 use crate::input::{Diagnostic, Remarks};

@@ -8,14 +8,13 @@ use itertools::Itertools as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::chakra::{self, Oddity, Scope};
+use super::content::{MAX_BYTES, There, packed};
 use super::groups;
 use crate::input::{Diagnostic, Remarks};
 use crate::system::machine::Own;
 use crate::units::{index, narrow};
 use crate::workload::trace::{Graph, Group, Trace, Work};
 
-/// The largest trace of one rank that is read, bytes.
-const MAX_BYTES: u64 = 2 << 30;
 /// What a file compressed by `gzip` begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Of how many files mistakes are told.
@@ -30,27 +29,24 @@ pub fn path(prefix: &Path, rank: u32) -> PathBuf {
 }
 
 /// The file of a rank's trace: the plain one, or that with the ending of a compressed one.
-fn find(prefix: &Path, rank: u32) -> Option<PathBuf> {
-    plain_or_packed(path(prefix, rank))
+fn find(prefix: &Path, rank: u32) -> Option<There> {
+    There::plain_or_packed(path(prefix, rank))
 }
 
 /// The one file of all ranks' traces, if they have no file each: the reference knows only those.
-fn find_common(prefix: &Path) -> Option<PathBuf> {
+fn find_common(prefix: &Path) -> Option<There> {
     let mut path = prefix.as_os_str().to_owned();
     path.push(".et");
-    plain_or_packed(path.into())
+    There::plain_or_packed(path.into())
 }
 
-/// The files of a trace, as many as there are, whatever the number of ranks.
-pub fn files_there(prefix: &Path) -> impl Iterator<Item = PathBuf> {
-    let common = find_common(prefix).filter(|_| find(prefix, 0).is_none());
-    (0..).map_while(move |rank| find(prefix, rank)).chain(common)
-}
-
-fn plain_or_packed(plain: PathBuf) -> Option<PathBuf> {
-    let mut packed = plain.as_os_str().to_owned();
-    packed.push(".gz");
-    [plain, packed.into()].into_iter().find(|path| path.is_file())
+/// What the files of a trace hold, as many as there are, whatever the number of ranks; none for one that cannot be read.
+pub fn contents(prefix: &Path) -> impl Iterator<Item = Option<Vec<u8>>> {
+    let first = find(prefix, 0);
+    let common = if first.is_none() { find_common(prefix) } else { None };
+    let has_each = first.is_some();
+    let others = (1..).map_while(move |rank| if has_each { find(prefix, rank) } else { None });
+    first.into_iter().chain(others).chain(common).map(|there| there.bytes.ok())
 }
 
 /// The bytes of a trace, unpacked if they are compressed.
@@ -95,11 +91,12 @@ impl<'a> Shelf<'a> {
     }
 
     /// The place of the graph in a file.
-    fn read(&mut self, path: &Path, remarks: &mut Remarks) -> Option<u32> {
-        let bytes = match std::fs::metadata(path) {
-            Ok(metadata) if metadata.len() > MAX_BYTES => Err(format!("it has more than {MAX_BYTES} bytes")),
-            _ => std::fs::read(path).map_err(|error| format!("it cannot be read: {error}")),
-        };
+    fn read(&mut self, There { path, bytes }: There, remarks: &mut Remarks) -> (PathBuf, Option<u32>) {
+        let place = self.place(&path, bytes, remarks);
+        (path, place)
+    }
+
+    fn place(&mut self, path: &Path, bytes: Result<Vec<u8>, String>, remarks: &mut Remarks) -> Option<u32> {
         let hash = bytes.as_ref().ok().map(|bytes| xxh3_128(bytes));
         if let Some(&known) = hash.and_then(|hash| self.known.get(&hash)) {
             return known;
@@ -192,20 +189,38 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     let places = chakra::places(&groups);
     let Parts { ranks, is_replayed, keeps_last, .. } = parts;
     let mut shelf = Shelf::new(Scope { groups: &places, ranks, is_replayed, keeps_last });
-    let files = files(&parts, remarks);
-    let mut of_rank = Vec::with_capacity(files.len());
-    let mut last = None;
-    for (rank, file) in (0..).zip(&files) {
-        let known = last.take_if(|last: &mut (&PathBuf, Option<u32>)| last.0 == file);
-        let place = known.map_or_else(|| shelf.read(file, remarks), |(_, place)| place);
-        last = Some((file, place));
-        let Some(place) = place else { continue };
-        let mistakes = strangers(rank, &shelf.graphs[place as usize], shelf.claims[place as usize], &groups);
-        if !mistakes.is_empty() {
-            shelf.wrong(file, mistakes, remarks);
+    // Told only if all files are there.
+    let mut found = Remarks::default();
+    let (mut of_rank, mut missing) = (Vec::new(), Vec::new());
+    let mut first = find(parts.workload, 0);
+    let common = if first.is_none() { find_common(parts.workload) } else { None };
+    let common = common.map(|there| shelf.read(there, &mut found));
+    for rank in 0..ranks {
+        let mut there = || if rank == 0 { first.take() } else { find(parts.workload, rank) };
+        let read = common.clone().or_else(|| there().map(|there| shelf.read(there, &mut found)));
+        match read {
+            Some((file, Some(place))) => {
+                let mistakes = strangers(rank, &shelf.graphs[place as usize], shelf.claims[place as usize], &groups);
+                if !mistakes.is_empty() {
+                    shelf.wrong(&file, mistakes, &mut found);
+                }
+                of_rank.push(place);
+            }
+            Some((_, None)) => {}
+            None => missing.push(rank),
         }
-        of_rank.push(place);
+        if missing.len() > MANY {
+            break;
+        }
     }
+    if !missing.is_empty() {
+        say_missing(&parts, &missing, remarks);
+        return None;
+    }
+    if common.is_none() {
+        say_more(&parts, remarks);
+    }
+    remarks.append(found);
     shelf.report(remarks);
     let mut trace = Trace { graphs: shelf.graphs, of_rank, groups, own: Vec::new() };
     if remarks.errors() == before {
@@ -214,42 +229,30 @@ pub fn read(parts: Parts<'_>, remarks: &mut Remarks) -> Option<Trace> {
     (remarks.errors() == before).then_some(trace)
 }
 
-/// The files of all ranks; none if one is missing, which is remarked.
-fn files(parts: &Parts<'_>, remarks: &mut Remarks) -> Vec<PathBuf> {
-    if let (None, Some(common)) = (find(parts.workload, 0), find_common(parts.workload)) {
-        return vec![common; index(parts.ranks.into())];
-    }
-    let mut files = Vec::new();
-    let mut missing = Vec::new();
-    for rank in 0..parts.ranks {
-        match find(parts.workload, rank) {
-            Some(file) => files.push(file),
-            None => missing.push(rank),
-        }
-        if missing.len() > MANY {
-            break;
-        }
-    }
-    if let Some(&first) = missing.first() {
-        let others = match missing.len() - 1 {
-            0 => String::new(),
-            MANY => ", nor are those of other ranks".to_owned(),
-            1 => format!(", nor is that of rank {}", missing[1]),
-            _ => format!(", nor are those of ranks {}", missing[1..].iter().join(", ")),
-        };
-        let message = format!("`{}` is not there{others}", path(parts.workload, first).display());
-        let npus = parts.ranks;
-        let help = format!(
-            "the network has {npus} NPUs, and each has a trace, `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`, or all have `PREFIX.et`"
-        );
-        remarks.say(Diagnostic::error(message).help(help));
-        return Vec::new();
-    }
-    if let Some(more) = find(parts.workload, parts.ranks) {
+/// Says that files of some ranks are not there.
+fn say_missing(parts: &Parts<'_>, missing: &[u32], remarks: &mut Remarks) {
+    let others = match missing.len() - 1 {
+        0 => String::new(),
+        MANY => ", nor are those of other ranks".to_owned(),
+        1 => format!(", nor is that of rank {}", missing[1]),
+        _ => format!(", nor are those of ranks {}", missing[1..].iter().join(", ")),
+    };
+    let message = format!("`{}` is not there{others}", path(parts.workload, missing[0]).display());
+    let npus = parts.ranks;
+    let help = format!(
+        "the network has {npus} NPUs, and each has a trace, `PREFIX.RANK.et` or `PREFIX.RANK.et.gz`, or all have `PREFIX.et`"
+    );
+    remarks.say(Diagnostic::error(message).help(help));
+}
+
+/// Says that there is a file of a rank which is not there.
+fn say_more(parts: &Parts<'_>, remarks: &mut Remarks) {
+    let plain = path(parts.workload, parts.ranks);
+    let packed = packed(&plain);
+    if let Some(more) = [plain, packed].iter().find(|path| path.is_file()) {
         let message = format!("`{}` is not read: the network has {} NPUs", more.display(), parts.ranks);
         remarks.say(Diagnostic::caution(message).help("the trace has more ranks than the network"));
     }
-    files
 }
 
 /// What a rank's graph names and the rank may not.
@@ -308,7 +311,7 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
                 remarks.say(Diagnostic::error(message).help(help));
                 break;
             };
-            let Some(place) = shelf.read(&file, remarks) else { continue };
+            let (file, Some(place)) = shelf.read(file, remarks) else { continue };
             let mistakes = beyond(&shelf.graphs[place as usize], member, &sizes);
             if !mistakes.is_empty() {
                 shelf.wrong(&file, mistakes, remarks);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::traces::{Found, Traces};
-use crate::astra_sim::{Options, algorithm_word, files_there, inverse, read_network, read_recorded, read_system};
+use crate::astra_sim::{Options, algorithm_word, contents, inverse, read_network, read_recorded, read_system};
 use crate::input::tree::{Entry, Node, Value};
 use crate::input::{Diagnostic, Place, Remarks, Severity};
 use crate::sweep::collectives::Part;
@@ -151,16 +151,15 @@ impl Loader for Files {
 /// A hash of what stands in all files of a trace: of its ranks, as they follow each other, and of its groups.
 fn content(folder: &Path, recording: &Recording) -> u64 {
     let mut hash = Xxh3::new();
-    let mut add = |path: &Path| {
-        let bytes = std::fs::read(path).ok();
+    let mut add = |bytes: Option<Vec<u8>>| {
         hash.update(&bytes.as_ref().map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
         hash.update(bytes.as_deref().unwrap_or_default());
     };
     if let Some(groups) = &recording.groups {
-        add(&folder.join(groups));
+        add(std::fs::read(folder.join(groups)).ok());
     }
     let prefix = folder.join(&recording.prefix);
-    files_there(&prefix).for_each(|path| add(&path));
+    contents(&prefix).for_each(add);
     hash.digest()
 }
 
