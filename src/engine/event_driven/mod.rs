@@ -11,6 +11,7 @@ mod fabric;
 mod gang;
 pub mod outcome;
 mod phase;
+mod queue;
 mod remote;
 mod run;
 mod steps;
