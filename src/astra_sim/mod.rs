@@ -23,9 +23,9 @@ pub use write::{Failure, options, write, write_trace};
 
 use crate::input::{Diagnostic, Remarks};
 use crate::system::collective::Collective;
-use crate::system::machine::{Congestion, Dimension, Machine, Pace, RemoteMemory};
+use crate::system::machine::{Congestion, Dimension, Machine, Own, Pace, RemoteMemory};
 use crate::system::rules::{Quirk, Rules};
-use crate::workload::trace::{Trace, Work};
+use crate::workload::trace::{Graph, Trace, Work};
 
 /// The files of a simulation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -173,19 +173,22 @@ pub fn read_trace(files: &Files, parts: &Parts, remarks: &mut Remarks) -> Option
     trace::read(pieces, remarks)
 }
 
-/// Reads the trace of so many ranks, none of whose collectives is a trace of its own; none if something is wrong, which is
-/// remarked.
-pub fn read_recorded(prefix: &Path, groups: Option<&Path>, ranks: u32, remarks: &mut Remarks) -> Option<Trace> {
-    let own = crate::system::machine::Own::default();
-    let pieces = trace::Parts {
-        workload: prefix,
-        groups,
-        own: &own,
-        own_prefixes: &[],
-        ranks,
-        is_replayed: false,
-        keeps_last: false,
-    };
+/// Reads the graphs of a collective of so many members that is a trace of its own; none if something is wrong, which is remarked.
+pub fn read_own(prefix: &Path, members: u32, remarks: &mut Remarks) -> Option<Vec<Graph>> {
+    trace::read_own(prefix, members, remarks)
+}
+
+/// Reads the trace of so many ranks, with the collectives that are traces of their own and the prefixes of these; none if
+/// something is wrong, which is remarked.
+pub fn read_recorded(
+    prefix: &Path,
+    groups: Option<&Path>,
+    ranks: u32,
+    (own, own_prefixes): (&Own, &[PathBuf]),
+    remarks: &mut Remarks,
+) -> Option<Trace> {
+    let pieces =
+        trace::Parts { workload: prefix, groups, own, own_prefixes, ranks, is_replayed: false, keeps_last: false };
     trace::read(pieces, remarks)
 }
 

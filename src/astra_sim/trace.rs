@@ -297,30 +297,43 @@ fn own(parts: &Parts<'_>, trace: &Trace, remarks: &mut Remarks) -> Vec<Vec<Graph
             sizes.insert(group.map_or(parts.ranks, |group| narrow(trace.groups[group as usize].ranks.len() as u64)));
         }
     }
-    let no_groups = BTreeMap::new();
-    let mut own = Vec::with_capacity(members.len());
-    for (prefix, sizes) in parts.own_prefixes.iter().zip(members) {
-        let most = sizes.last().copied().unwrap_or(0);
-        let mut shelf =
-            Shelf::new(Scope { groups: &no_groups, ranks: most, is_replayed: false, keeps_last: parts.keeps_last });
-        let mut of_member = Vec::new();
-        for member in 0..most {
-            let Some(file) = find(prefix, member) else {
-                let message = format!("`{}` is not there", path(prefix, member).display());
-                let help = format!("a collective of {most} ranks that has a trace of its own needs {most} files");
-                remarks.say(Diagnostic::error(message).help(help));
-                break;
-            };
-            let (file, Some(place)) = shelf.read(file, remarks) else { continue };
-            let mistakes = beyond(&shelf.graphs[place as usize], member, &sizes);
-            if !mistakes.is_empty() {
-                shelf.wrong(&file, mistakes, remarks);
-            }
-            of_member.push(shelf.graphs[place as usize].clone());
-        }
-        own.push(of_member);
+    let prefixes = parts.own_prefixes.iter().zip(members);
+    prefixes.map(|(prefix, sizes)| members_of(prefix, &sizes, parts.keeps_last, remarks)).collect()
+}
+
+/// Reads the graphs of a collective of so many members that is a trace of its own; none if something is wrong, which is remarked.
+pub fn read_own(prefix: &Path, members: u32, remarks: &mut Remarks) -> Option<Vec<Graph>> {
+    let before = remarks.errors();
+    if find(prefix, members).is_some() {
+        let more = path(prefix, members);
+        let message = format!("`{}` is there too, and the collective has {members} members", more.display());
+        remarks.say(Diagnostic::error(message).help("the trace is made for more ranks"));
     }
-    own
+    let graphs = members_of(prefix, &BTreeSet::from([members]), false, remarks);
+    (remarks.errors() == before).then_some(graphs)
+}
+
+/// Reads the graphs of a collective that is a trace of its own, as many as the largest of the groups that use it has members.
+fn members_of(prefix: &Path, sizes: &BTreeSet<u32>, keeps_last: bool, remarks: &mut Remarks) -> Vec<Graph> {
+    let most = sizes.last().copied().unwrap_or(0);
+    let no_groups = BTreeMap::new();
+    let mut shelf = Shelf::new(Scope { groups: &no_groups, ranks: most, is_replayed: false, keeps_last });
+    let mut of_member = Vec::new();
+    for member in 0..most {
+        let Some(file) = find(prefix, member) else {
+            let message = format!("`{}` is not there", path(prefix, member).display());
+            let help = format!("a collective of {most} ranks that has a trace of its own needs {most} files");
+            remarks.say(Diagnostic::error(message).help(help));
+            break;
+        };
+        let (file, Some(place)) = shelf.read(file, remarks) else { continue };
+        let mistakes = beyond(&shelf.graphs[place as usize], member, sizes);
+        if !mistakes.is_empty() {
+            shelf.wrong(&file, mistakes, remarks);
+        }
+        of_member.push(shelf.graphs[place as usize].clone());
+    }
+    of_member
 }
 
 /// What the graph of a member does that a collective's own trace may not.

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::traces::{Found, Traces};
-use crate::astra_sim::{Options, algorithm_word, contents, inverse, read_network, read_recorded, read_system};
+use crate::astra_sim::{
+    Options, algorithm_word, contents, inverse, read_network, read_own, read_recorded, read_system,
+};
 use crate::input::tree::{Entry, Node, Value};
 use crate::input::{Diagnostic, Place, Remarks, Severity};
 use crate::sweep::collectives::Part;
-use crate::sweep::recording::Recording;
+use crate::sweep::recording::{self, Recording};
 use crate::sweep::{Loader, Said, SystemFile};
 use crate::system::hierarchy::MultiDim;
-use crate::system::machine::{self, Dimension, Hierarchy, Machine, Pace};
+use crate::system::machine::{self, Dimension, Hierarchy, Machine, Own, Pace};
 use crate::units::{Delay, real};
+use crate::workload::trace::Graph;
 
 /// Reads the files that one sweep names.
 #[derive(Debug, Default)]
@@ -32,7 +35,9 @@ struct Read {
     texts: Remarks,
     networks: BTreeMap<String, Said>,
     systems: BTreeMap<String, SystemFile>,
-    contents: BTreeMap<Recording, u64>,
+    contents: BTreeMap<(String, Option<String>), u64>,
+    /// Collectives that are traces of their own, by path and number of members.
+    own: BTreeMap<(String, u32), OwnCell>,
     traces: Traces,
 }
 
@@ -113,19 +118,21 @@ impl Loader for Files {
         }
         let mut remarks = Remarks::default();
         let machine = read_system(&self.folder.join(path), &Options::default(), &mut remarks);
-        let mut file = machine
-            .map_or_else(SystemFile::default, |(machine, own)| system(path, &machine, !own.is_empty(), &mut remarks));
+        let mut file = machine.map_or_else(SystemFile::default, |(machine, own)| {
+            system((&self.folder, path), &machine, &own, &mut remarks)
+        });
         file.said = read.said(file.said.node, remarks);
         read.systems.insert(path.to_owned(), file.clone());
         file
     }
 
-    fn content(&self, recording: &Recording) -> u64 {
-        if let Some(&known) = self.lock().contents.get(recording) {
+    fn content(&self, prefix: &str, groups: Option<&str>) -> u64 {
+        let key = (prefix.to_owned(), groups.map(str::to_owned));
+        if let Some(&known) = self.lock().contents.get(&key) {
             return known;
         }
-        let found = content(&self.folder, recording);
-        self.lock().contents.insert(recording.clone(), found);
+        let found = content(&self.folder, prefix, groups);
+        self.lock().contents.insert(key, found);
         found
     }
 
@@ -137,7 +144,9 @@ impl Loader for Files {
             let mut remarks = Remarks::default();
             let prefix = self.folder.join(&recording.prefix);
             let groups = recording.groups.as_ref().map(|groups| self.folder.join(groups));
-            let trace = read_recorded(&prefix, groups.as_deref(), ranks, &mut remarks);
+            let own: Vec<PathBuf> = recording.own.iter().map(|own| self.folder.join(&own.prefix)).collect();
+            let trace =
+                read_recorded(&prefix, groups.as_deref(), ranks, (&of_collectives(&recording.own), &own), &mut remarks);
             let found = self.lock().said(None, remarks).found;
             trace
                 .map(Arc::new)
@@ -146,27 +155,55 @@ impl Loader for Files {
         self.lock().traces.weigh(&key, found);
         found.clone()
     }
+
+    fn own(&self, prefix: &str, members: u32) -> Result<Arc<[Graph]>, Arc<[Diagnostic]>> {
+        let cell = self.lock().own.entry((prefix.to_owned(), members)).or_default().clone();
+        cell.get_or_init(|| {
+            let mut remarks = Remarks::default();
+            let graphs = read_own(&self.folder.join(prefix), members, &mut remarks);
+            let found = self.lock().said(None, remarks).found;
+            graphs
+                .map(Into::into)
+                .ok_or_else(|| found.into_iter().filter(|found| found.severity == Severity::Error).collect())
+        })
+        .clone()
+    }
+}
+
+/// Which collectives are traces of their own, by their places.
+#[must_use]
+pub fn of_collectives(own: &[recording::Own]) -> Own {
+    let mut found = Own::default();
+    for (own, place) in own.iter().zip(0..) {
+        found.of_collective[own.collective as usize] = Some(place);
+    }
+    found
 }
 
 /// A hash of what stands in all files of a trace: of its ranks, as they follow each other, and of its groups.
-fn content(folder: &Path, recording: &Recording) -> u64 {
+fn content(folder: &Path, prefix: &str, groups: Option<&str>) -> u64 {
     let mut hash = Xxh3::new();
     let mut add = |bytes: Option<Vec<u8>>| {
         hash.update(&bytes.as_ref().map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
         hash.update(bytes.as_deref().unwrap_or_default());
     };
-    if let Some(groups) = &recording.groups {
+    if let Some(groups) = groups {
         add(std::fs::read(folder.join(groups)).ok());
     }
-    let prefix = folder.join(&recording.prefix);
-    contents(&prefix).for_each(add);
+    contents(&folder.join(prefix)).for_each(add);
     hash.digest()
 }
 
+/// A collective that is a trace of its own, read by whoever asks first.
+type OwnCell = Arc<OnceLock<Result<Arc<[Graph]>, Arc<[Diagnostic]>>>>;
+
 /// A machine of a system file in the words of a sweep; what has no word is said.
-fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -> SystemFile {
+fn system((folder, path): (&Path, &str), machine: &Machine, own: &[PathBuf], remarks: &mut Remarks) -> SystemFile {
     const SIMULATE: &str = "`starsweep simulate` takes it";
-    let refused = [(machine.bus.is_some(), "`model-shared-bus`"), (has_own, "collectives with traces of their own")];
+    let refused = [
+        (machine.bus.is_some(), "`model-shared-bus`"),
+        (!machine.own.of_operation.is_empty(), "`per-node-custom-implementation`"),
+    ];
     for (_, what) in refused.iter().filter(|refused| refused.0) {
         let message = format!("`{path}` has {what}, and a sweep has no word for it");
         remarks.say(Diagnostic::error(message).help(SIMULATE));
@@ -197,6 +234,12 @@ fn system(path: &str, machine: &Machine, has_own: bool, remarks: &mut Remarks) -
     SystemFile {
         said: Said { node: Some(node), found: Vec::new() },
         algorithms: machine.algorithms.each_ref().map(|list| list.iter().map(part).collect()),
+        own: machine.own.of_collective.map(|place| {
+            let path = own.get(place? as usize)?;
+            // As seen from the folder of the sweep.
+            let seen = path.strip_prefix(folder).map(Path::to_path_buf);
+            Some(seen.or_else(|_| std::path::absolute(path)).ok()?.display().to_string())
+        }),
         memory_bandwidth: reduces.then_some(machine.memory_bandwidth),
     }
 }

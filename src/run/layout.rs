@@ -132,8 +132,8 @@ impl Layout {
             let dims = match part.scope() {
                 Scope::Training if sweep.is_collective => 0,
                 Scope::Collective if !sweep.is_collective => 0,
-                Scope::Recorded if sweep.templates.is_empty() => 0,
-                Scope::Step if sweep.is_collective && sweep.templates.is_empty() => 0,
+                Scope::Recorded if !sweep.is_recorded() => 0,
+                Scope::Step if sweep.is_collective && !sweep.is_recorded() => 0,
                 Scope::Training | Scope::Step | Scope::Collective | Scope::Recorded | Scope::Both => 1,
                 Scope::Dimension(_) => sweep.dims,
             };

@@ -174,10 +174,8 @@ pub fn time_event_driven(sweep: &Sweep) -> Option<Timing> {
         let Some(inputs) = timed(sweep, start, (start + part).min(raw), is_refined) else { continue };
         let (job, system) = Evaluator::question(&inputs);
         let before = Instant::now();
-        let outcome = match sweep.recording(&inputs) {
-            Some(recording) => recorded::evaluate(sweep, &inputs, &recording, &system),
-            None => evaluator.evaluate(&job, &system, Fidelity::EventDriven),
-        };
+        let outcome = recorded::evaluate(sweep, &inputs, &job, &system)
+            .unwrap_or_else(|| evaluator.evaluate(&job, &system, Fidelity::EventDriven));
         let took = before.elapsed();
         // Only what is feasible is refined.
         if is_refined && outcome.is_err() {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn key(k: u64) -> Key {
-        (Recording { prefix: k.to_string(), groups: None }, 8)
+        (Recording { prefix: k.to_string(), groups: None, own: Vec::new() }, 8)
     }
 
     /// Reads a trace as one who runs it would, and keeps what it holds.

@@ -184,10 +184,8 @@ impl<'a> Worker<'a> {
         let evaluator = &mut self.evaluator;
         let result = catch_unwind(AssertUnwindSafe(|| {
             point::fits(inputs)?;
-            match self.sweep.recording(inputs) {
-                Some(recording) => recorded::evaluate(self.sweep, inputs, &recording, &system),
-                None => evaluator.evaluate(&job, &system, fidelity),
-            }
+            recorded::evaluate(self.sweep, inputs, &job, &system)
+                .unwrap_or_else(|| evaluator.evaluate(&job, &system, fidelity))
         }));
         let (verdict, footprint, evaluation) = match &result {
             Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),

@@ -1,7 +1,7 @@
-//! The algorithm of collectives: a word, `direct(4)` with its window, or one for each dimension.
+//! The algorithm of collectives: a word, `direct(4)` with its window, one for each dimension, or a trace of its own.
 
 use super::axis::{Alternative, Axis, Setting};
-use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, EACH, Id, Key, Kind, LATER, Slot, TIERS_FROM, dim_slot};
+use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, EACH, Id, Key, Kind, Slot, TIERS_FROM, dim_slot};
 use super::leaf;
 use super::walk::{Frame, Walker, twice};
 use crate::input::diagnostic::{Diagnostic, Place, quoted};
@@ -13,6 +13,9 @@ use crate::units::{index, narrow, real, whole};
 /// The key of the mapping of a list with an algorithm for each dimension.
 pub const BY_DIMENSION: &str = "by_dimension";
 
+/// The key of the path of a collective that is a trace of its own.
+pub const CHAKRA: &str = "chakra";
+
 /// What stands in the slot of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
@@ -20,6 +23,8 @@ pub enum Written {
     Word(usize),
     /// One for each dimension, in whose slots they stand; the number of the name of all of them together.
     ByDimension(usize),
+    /// A trace of its own; the number of the name that is its path.
+    Chakra(usize),
 }
 
 impl Written {
@@ -29,6 +34,7 @@ impl Written {
         let place = index(whole(number));
         match place.checked_sub(ALGORITHMS.len()) {
             _ if number.is_nan() => None,
+            _ if number < 0.0 => Some(Self::Chakra(index(whole(-number)) - 1)),
             None => Some(Self::Word(place)),
             Some(name) => Some(Self::ByDimension(name)),
         }
@@ -37,7 +43,17 @@ impl Written {
     /// Its number.
     #[must_use]
     pub fn number(self) -> f64 {
-        real(self.place() as u64)
+        match self {
+            Self::Word(_) | Self::ByDimension(_) => real(self.place() as u64),
+            Self::Chakra(name) => -real(name as u64 + 1),
+        }
+    }
+
+    /// What a name stands for that an algorithm has.
+    #[must_use]
+    pub fn of_name(name: &str, number: usize) -> Self {
+        let is_word = |part: &str| with_window(part).is_some() || ALGORITHMS.contains(&part);
+        if name.split('-').all(is_word) { Self::ByDimension(number) } else { Self::Chakra(number) }
     }
 
     /// Its place in a list of all words and, behind them, all names.
@@ -45,7 +61,7 @@ impl Written {
     pub const fn place(self) -> usize {
         match self {
             Self::Word(word) => word,
-            Self::ByDimension(name) => ALGORITHMS.len() + name,
+            Self::ByDimension(name) | Self::Chakra(name) => ALGORITHMS.len() + name,
         }
     }
 
@@ -54,7 +70,7 @@ impl Written {
     pub const fn name(self) -> Option<usize> {
         match self {
             Self::Word(_) => None,
-            Self::ByDimension(name) => Some(name),
+            Self::ByDimension(name) | Self::Chakra(name) => Some(name),
         }
     }
 
@@ -63,7 +79,7 @@ impl Written {
     pub fn text(self, names: &[String]) -> Option<&str> {
         match self {
             Self::Word(word) => ALGORITHMS.get(word).copied(),
-            Self::ByDimension(name) => names.get(name).map(String::as_str),
+            Self::ByDimension(name) | Self::Chakra(name) => names.get(name).map(String::as_str),
         }
     }
 }
@@ -72,6 +88,15 @@ impl Written {
 #[must_use]
 pub fn texts(names: &[String]) -> Vec<String> {
     ALGORITHMS.iter().map(|&word| word.to_owned()).chain(names.iter().cloned()).collect()
+}
+
+/// The name of the path of a trace, if that stands in a slot.
+#[must_use]
+pub fn trace_of(slot: usize, value: f64) -> Option<usize> {
+    match Written::of(value)? {
+        Written::Chakra(name) if is_algorithm(slot) => Some(name),
+        _ => None,
+    }
 }
 
 /// The key as an example of a list.
@@ -195,14 +220,17 @@ impl Walker {
                 let help = format!("write `algorithm: {{{BY_DIMENSION}: [ring, direct]}}`, or one of {}", words());
                 Err(Diagnostic::error(message).at(entry.place).help(help))
             }
-            [entry] if LATER.iter().any(|later| later.0 == entry.key) => {
-                let later = LATER.iter().find(|later| later.0 == entry.key).map_or("", |later| later.1);
-                let message = format!("`{name}: {{{}: ..}}` is not understood yet: {later}", entry.key);
-                let help = format!("write for example `{name}: {}`", key.example());
-                Err(Diagnostic::error(message).at(entry.place).help(help))
+            [entry] if entry.key == CHAKRA && is_algorithm(slot as usize) => {
+                let Value::Text(path) = &entry.node.value else {
+                    let message = format!("`{CHAKRA}` takes the path of a trace, not {}", entry.node.kind());
+                    let help = format!("write `{name}: {{{CHAKRA}: mine/allreduce}}` for `mine/allreduce.0.et`, ...");
+                    return Err(Diagnostic::error(message).at(entry.node.place).help(help));
+                };
+                let number = Written::Chakra(index(whole(self.intern(path)))).number();
+                Ok((path.clone(), vec![(slot, number)]))
             }
             _ => {
-                let message = format!("`{name}` takes a word or {}", example());
+                let message = format!("`{name}` takes a word, {} or `{{{CHAKRA}: PATH}}`", example());
                 Err(Diagnostic::error(message).at(node.place).help(format!("the words are {}", words())))
             }
         }
@@ -280,10 +308,18 @@ mod tests {
 
     #[test]
     fn a_number_is_a_word_or_a_name() {
-        for written in [Written::Word(0), Written::Word(ALGORITHMS.len() - 1), Written::ByDimension(0)] {
+        for written in [
+            Written::Word(0),
+            Written::Word(ALGORITHMS.len() - 1),
+            Written::ByDimension(0),
+            Written::Chakra(0),
+            Written::Chakra(7),
+        ] {
             assert_eq!(Written::of(written.number()), Some(written));
         }
         assert_eq!(Written::of(f64::NAN), None);
+        assert_eq!(Written::of_name("ring-direct(4)", 3), Written::ByDimension(3));
+        assert_eq!(Written::of_name("mine/all-reduce", 3), Written::Chakra(3));
         let names = ["ring-ring".to_owned()];
         assert_eq!(Written::ByDimension(0).text(&names), Some("ring-ring"));
         assert_eq!(texts(&names)[Written::ByDimension(0).place()], "ring-ring");

@@ -1,7 +1,7 @@
 //! A system file of the reference simulator as the base of `collectives`: its lists of algorithms in the words of a sweep.
 
-use super::algorithm::BY_DIMENSION;
-use super::key::{DimId, Id, dim_slot};
+use super::algorithm::{BY_DIMENSION, CHAKRA};
+use super::key::{DimId, Id, KEYS, OF_COLLECTIVE, dim_slot};
 use super::outside::{Said, SystemFile};
 use super::walk::{Frame, Walker};
 use crate::input::diagnostic::{Diagnostic, Place};
@@ -78,13 +78,13 @@ impl Walker {
 
     /// What a system file says, with the algorithms that its lists come to, unless one is written beside.
     pub(super) fn system_file(&mut self, path: &str, file: SystemFile, over: &[&Node], place: Place) -> Said {
-        let SystemFile { said: Said { node, mut found }, algorithms, memory_bandwidth } = file;
+        let SystemFile { said: Said { node, mut found }, algorithms, own, memory_bandwidth } = file;
         let Some(mut node) = node else { return Said { node, found } };
         if let Some(bandwidth) = memory_bandwidth {
             self.memory_bandwidths.push((bandwidth, path.to_owned(), place));
         }
         if over.iter().all(|node| node.get("algorithm").is_none()) {
-            match self.algorithm(path, &algorithms) {
+            match self.algorithm(path, &algorithms, &own) {
                 Ok(keys) => {
                     if let Value::Map(entries) = &mut node.value {
                         // Over all NPUs at once there are no dimensions after each other.
@@ -102,13 +102,20 @@ impl Walker {
     }
 
     /// The keys that stand for the algorithms of all collectives that run, on all networks.
-    fn algorithm(&self, path: &str, lists: &[Vec<Part>; Collective::ALL.len()]) -> Result<Vec<Line>, Diagnostic> {
+    fn algorithm(&self, path: &str, lists: &Lists, own: &Traces) -> Result<Vec<Line>, Diagnostic> {
         let list = |collective: Collective| lists[collective as usize].as_slice();
-        let wanted: Vec<Collective> = if self.collectives.is_empty() {
-            Collective::ALL.into_iter().filter(|&collective| !list(collective).is_empty()).collect()
+        let trace = |collective: Collective| own[collective as usize].clone();
+        let mut wanted: Vec<Collective> = if self.collectives.is_empty() {
+            let is_there = |&collective: &Collective| !list(collective).is_empty() || trace(collective).is_some();
+            Collective::ALL.into_iter().filter(is_there).collect()
         } else {
             self.collectives.clone()
         };
+        let traces: Vec<Line> = wanted.iter().filter_map(|&it| Some((name(it), traced(trace(it)?)))).collect();
+        wanted.retain(|&collective| trace(collective).is_none());
+        if wanted.is_empty() && !traces.is_empty() {
+            return Ok(traces);
+        }
         let lacks =
             |collective: Collective| Diagnostic::error(format!("`{path}` lacks `{}`", key(collective))).help(HELP);
         if let Some(&collective) = wanted.iter().find(|&&collective| list(collective).is_empty()) {
@@ -116,7 +123,8 @@ impl Walker {
         }
         let Some(&first) = wanted.first() else { return Err(lacks(Collective::AllReduce)) };
         if let Some(word) = Choice::words().into_iter().find(|word| self.is_everywhere(word, &wanted, lists)) {
-            return Ok(vec![("algorithm".to_owned(), Value::Text(word.to_owned()))]);
+            let word = ("algorithm".to_owned(), Value::Text(word.to_owned()));
+            return Ok(std::iter::once(word).chain(traces).collect());
         }
         // One list stands in `algorithm`; another is that of one collective, if it is one word.
         let is_word = |list: &[Part]| self.is_one_word(list);
@@ -134,14 +142,14 @@ impl Walker {
                 );
                 return Err(Diagnostic::error(message).help(HELP));
             }
-            let name = format!("{}_algorithm", Collective::NAMES[collective as usize]);
-            keys.push((name, Value::Text(list(collective)[0].word.to_owned())));
+            keys.push((name(collective), Value::Text(list(collective)[0].word.to_owned())));
         }
+        keys.extend(traces);
         Ok(keys)
     }
 
     /// Whether a word is what the lists of some collectives say on every network.
-    fn is_everywhere(&self, word: &str, wanted: &[Collective], lists: &[Vec<Part>; Collective::ALL.len()]) -> bool {
+    fn is_everywhere(&self, word: &str, wanted: &[Collective], lists: &Lists) -> bool {
         let choice = Choice::of_word(word);
         wanted.iter().all(|&collective| {
             let list = &lists[collective as usize];
@@ -173,6 +181,21 @@ const HELP: &str = "write `algorithm: by_block` beside it, or one of `ring`, `di
 
 /// A key and its value.
 type Line = (String, Value);
+/// The algorithms of each collective.
+type Lists = [Vec<Part>; Collective::ALL.len()];
+/// The traces that collectives are.
+type Traces = [Option<String>; Collective::ALL.len()];
+
+/// The key of the algorithm of a collective.
+fn name(collective: Collective) -> String {
+    KEYS[OF_COLLECTIVE[collective as usize] as usize].name().to_owned()
+}
+
+/// A trace in place of an algorithm.
+fn traced(path: String) -> Value {
+    let place = Place::default();
+    Value::Map(vec![Entry { key: CHAKRA.to_owned(), place, node: Node { value: Value::Text(path), place } }])
+}
 
 /// The key of a collective's list.
 fn key(collective: Collective) -> String {

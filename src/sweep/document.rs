@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::algorithm::{BY_DIMENSION, example};
+use super::algorithm::{BY_DIMENSION, CHAKRA, example};
 use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
 use super::outside::RELATIVE_TO;
 use super::preset;
@@ -61,9 +61,9 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Algorithm => {
             let words = ALGORITHMS.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
             if key.path == KEYS[Id::Algorithm as usize].path {
-                format!("{words}, `direct(4)`, {}", example())
+                format!("{words}, `direct(4)`, {}, `{{{CHAKRA}: PATH}}`", example())
             } else {
-                words
+                format!("{words}, `{{{CHAKRA}: PATH}}`")
             }
         }
         Kind::Flag => "`true`, `false`".to_owned(),
@@ -202,7 +202,8 @@ fn value(key: &Key) -> Value {
     let range = match key.kind {
         Kind::Algorithm => {
             let list = json!({"type": "array", "minItems": 1});
-            json!({"type": "object", "properties": {BY_DIMENSION: list}, "required": [BY_DIMENSION], "additionalProperties": false})
+            let fields = json!({BY_DIMENSION: list, CHAKRA: {"type": "string"}});
+            json!({"type": "object", "properties": fields, "additionalProperties": false})
         }
         _ => json!({"type": "object", "required": ["from", "to"]}),
     };

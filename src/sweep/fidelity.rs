@@ -1,6 +1,7 @@
 //! Fidelity: what evaluates a point, and what of a sweep only the event-driven engine knows.
 
-use super::key::{Default, Id, KEYS, Key, Kind};
+use super::algorithm::{CHAKRA, Written, trace_of};
+use super::key::{Default, Id, KEYS, Key, Kind, OF_COLLECTIVE};
 use super::resolve::Resolver;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place};
@@ -41,13 +42,24 @@ impl Fidelity {
 /// Keys of chunks that queue: the closed form has no queue.
 pub const QUEUE_KEYS: [Id; 4] = [Id::ActiveChunks, Id::Queues, Id::DimensionOrder, Id::ChunkOrder];
 /// Keys of what only single messages show: the closed form has none.
-pub const MESSAGE_KEYS: [Id; 3] = [Id::MultiDim, Id::Rendezvous, Id::Congestion];
+pub const MESSAGE_KEYS: [Id; 4 + OF_COLLECTIVE.len()] = {
+    let mut keys = [Id::Algorithm; 4 + OF_COLLECTIVE.len()];
+    (keys[0], keys[1], keys[2]) = (Id::MultiDim, Id::Rendezvous, Id::Congestion);
+    let mut k = 0;
+    while k < OF_COLLECTIVE.len() {
+        keys[4 + k] = OF_COLLECTIVE[k];
+        k += 1;
+    }
+    keys
+};
 
-/// Whether a key has a value that the closed form does not know: another than its default, of `multi_dim` only `flat`.
+/// Whether a key has a value that the closed form does not know: another than its default, of `multi_dim` only `flat`, of
+/// algorithms only traces.
 #[must_use]
 pub fn is_beyond(id: Id, value: f64) -> bool {
     match KEYS[id as usize].default {
         _ if matches!(id, Id::MultiDim) => MultiDim::ALL.get(index(whole(value))) == Some(&MultiDim::Flat),
+        _ if matches!(KEYS[id as usize].kind, Kind::Algorithm) => trace_of(id as usize, value).is_some(),
         Default::Is(default) => default != value,
         _ => false,
     }
@@ -58,6 +70,7 @@ const fn why(id: Id) -> &'static str {
     match id {
         Id::Rules => "the closed form knows our rules alone",
         Id::MultiDim => "the closed form goes dimension by dimension",
+        _ if matches!(KEYS[id as usize].kind, Kind::Algorithm) => "the closed form executes no trace",
         Id::Rendezvous | Id::Congestion => "the closed form has no single messages",
         _ => "the closed form has no queues",
     }
@@ -95,8 +108,10 @@ impl Resolver<'_> {
         let beyond = QUEUE_KEYS.into_iter().chain(MESSAGE_KEYS).chain([Id::Rules]);
         for found in uses(frame, beyond, is_beyond) {
             let key = &KEYS[found.id as usize];
-            let default = if let Default::Is(default) = key.default { text(key, default) } else { String::new() };
-            let message = format!("{} needs `fidelity: event_driven`: {}", found.what(), why(found.id));
+            let names = &self.walker.names;
+            let default =
+                if let Default::Is(default) = key.default { text(key, default, names) } else { key.example() };
+            let message = format!("{} needs `fidelity: event_driven`: {}", found.what(names), why(found.id));
             let help = format!("write the line `fidelity: event_driven`, or `{}: {default}`", key.name());
             self.complain(Diagnostic::error(message).at(found.place).help(help));
         }
@@ -104,8 +119,13 @@ impl Resolver<'_> {
 
     /// What takes every rank of a machine, beside a training job, of which one rank stands for each pipeline stage.
     pub(super) fn beyond_a_training_job(&mut self, frame: &Frame) {
-        for found in uses(frame, [Id::Congestion, Id::Rendezvous], is_beyond) {
-            let message = format!("{} stands beside a training job, of which one rank stands for many", found.what());
+        let of_messages = [Id::Congestion, Id::Rendezvous, Id::Algorithm].into_iter().chain(OF_COLLECTIVE);
+        for found in uses(frame, of_messages, is_beyond) {
+            let why = match KEYS[found.id as usize].kind {
+                Kind::Algorithm => "whose groups differ in size: a trace is made for one number of ranks",
+                _ => "of which one rank stands for many",
+            };
+            let message = format!("{} stands beside a training job, {why}", found.what(&self.walker.names));
             let help = "remove it, or run `workload: {collective: all_reduce, size: 1 GB}` or a recorded trace";
             self.complain(Diagnostic::error(message).at(found.place).help(help));
         }
@@ -123,18 +143,22 @@ struct Use<'a> {
 
 impl Use<'_> {
     /// In words.
-    fn what(&self) -> String {
+    fn what(&self, names: &[String]) -> String {
         let key = &KEYS[self.id as usize];
         let whose = self.whose.map_or_else(String::new, |name| format!(" of `{name}`"));
-        format!("`{}: {}`{whose}", key.name(), text(key, self.value))
+        format!("`{}: {}`{whose}", key.name(), text(key, self.value, names))
     }
 }
 
 /// A value as people write it.
-fn text(key: &Key, value: f64) -> String {
+fn text(key: &Key, value: f64, names: &[String]) -> String {
     match key.kind {
         Kind::Choice(words) => words[index(whole(value))].to_owned(),
         Kind::Flag => (value == 1.0).to_string(),
+        Kind::Algorithm => match Written::of(value) {
+            Some(Written::Chakra(name)) => format!("{{{CHAKRA}: {}}}", names.get(name).map_or("", String::as_str)),
+            written => written.and_then(|written| written.text(names)).unwrap_or_default().to_owned(),
+        },
         _ => plain(value),
     }
 }

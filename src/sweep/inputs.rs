@@ -112,7 +112,19 @@ impl Removal {
                 &[Id::Fidelity, Id::ActiveChunks, Id::Queues, Id::DimensionOrder, Id::ChunkOrder]
             }
             Self::ClosedFormOfRules => &[Id::Fidelity, Id::Rules],
-            Self::ClosedFormOfMessages => &[Id::Fidelity, Id::MultiDim, Id::Rendezvous, Id::Congestion],
+            Self::ClosedFormOfMessages => &[
+                Id::Fidelity,
+                Id::Congestion,
+                Id::Algorithm,
+                Id::AllReduce,
+                Id::ReduceScatter,
+                Id::AllGather,
+                Id::AllToAll,
+                Id::Broadcast,
+                Id::Scatter,
+                Id::MultiDim,
+                Id::Rendezvous,
+            ],
         }
     }
 }

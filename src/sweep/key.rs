@@ -235,7 +235,7 @@ keys! {
     LocalBandwidth = "memory.local.bandwidth", quantity(Unit::BANDWIDTH), Default::Like("cluster.npu.hbm_bandwidth"), Some("local_bandwidth"),
         "bandwidth of the local memory";
     Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),
-        "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first";
+        "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first; `{chakra: mine/allreduce}` is a trace a rank, of the collective that runs or of a recorded trace's all-reduce, and needs `fidelity: event_driven` [ASTRA2]";
 AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent, Some("all_reduce_algorithm"),
         "how an all_reduce runs, whatever `algorithm` and the dimensions say";
     ReduceScatter = "collectives.reduce_scatter_algorithm", Kind::Algorithm, Default::Absent, Some("reduce_scatter_algorithm"),
@@ -382,6 +382,10 @@ pub const FOREIGN: &[(&str, &str)] = &[
         "astra_sim",
         "a file of the reference simulator stands in `network` or in `collectives`: `network: {astra_sim: nets/mine.yml}`",
     ),
+    (
+        "chakra",
+        "a recorded trace stands in `workload`, a collective that is a trace in `algorithm`: `{chakra: mine/allreduce}`",
+    ),
     ("link", "a link is a preset of a dimension: `{preset: NAME, size: 8}` (`starsweep list links`)"),
     ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
     ("active-chunks-per-dimension", "the word is `active_chunks`"),
@@ -444,7 +448,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("in_network", "collectives inside the network"),
     ("efficiency_like", "efficiencies borrowed from another NPU"),
     ("hf", "models from a `config.json`"),
-    ("chakra", "collectives given as traces"),
 ];
 
 /// Values that the language will have and this version does not understand, by key.

@@ -10,7 +10,7 @@ use super::walk::{Frame, Walker};
 use crate::input::diagnostic::{Diagnostic, Place, Severity};
 use crate::input::tree::{Entry, Node, Value};
 use crate::system::collective::Collective;
-use crate::workload::trace::Trace;
+use crate::workload::trace::{Graph, Trace};
 
 /// The key that names a file of the reference simulator.
 pub const ASTRA_SIM: &str = "astra_sim";
@@ -37,14 +37,20 @@ pub trait Loader: Debug + Send + Sync {
     /// A system file of the reference simulator as the keys of `collectives`, without their algorithms.
     fn system(&self, path: &str) -> SystemFile;
 
-    /// A hash of all that the files of a trace hold.
-    fn content(&self, recording: &Recording) -> u64;
+    /// A hash of all that the files of a trace hold, and that of its groups.
+    fn content(&self, prefix: &str, groups: Option<&str>) -> u64;
 
     /// The trace of so many ranks; what is wrong with it if there is none. It is read once for many points.
     ///
     /// # Errors
     /// Everything that is wrong in its files.
     fn trace(&self, recording: &Recording, ranks: u32) -> Result<Arc<Trace>, Arc<[Diagnostic]>>;
+
+    /// The graphs of a collective of so many members that is a trace of its own. It is read once for many points.
+    ///
+    /// # Errors
+    /// Everything that is wrong in its files.
+    fn own(&self, prefix: &str, members: u32) -> Result<Arc<[Graph]>, Arc<[Diagnostic]>>;
 }
 
 /// What a system file says.
@@ -54,6 +60,8 @@ pub struct SystemFile {
     pub said: Said,
     /// The algorithms of each collective, one for each dimension.
     pub algorithms: [Vec<Part>; Collective::ALL.len()],
+    /// The paths of traces that collectives are in place of an algorithm.
+    pub own: [Option<String>; Collective::ALL.len()],
     /// Bytes a second of the memory that reductions use, if they cost anything.
     pub memory_bandwidth: Option<f64>,
 }

@@ -44,7 +44,7 @@ fn or_zero(value: f64) -> f64 {
 fn choice(number: f64) -> Option<Choice> {
     match Written::of(number)? {
         Written::Word(word) => Choice::of_word(ALGORITHMS.get(word)?),
-        Written::ByDimension(_) => None,
+        Written::ByDimension(_) | Written::Chakra(_) => None,
     }
 }
 

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::algorithm::Written;
+use super::algorithm::{Written, trace_of};
 use super::axis::Axis;
 use super::expression::Scope as _;
-use super::key::{self, Id, KEYS, Key, Kind, Slot};
+use super::key::{self, Id, KEYS, Key, Kind, OF_COLLECTIVE, Slot};
 use super::resolve::Resolver;
 use super::scope::Names;
 use super::walk::{Frame, Line, Walker};
 use super::{Fidelity, Inputs, Sweep, point};
 use crate::input::diagnostic::{Diagnostic, Place, suggest};
 use crate::input::tree::{Node, Value};
+use crate::system::collective::Collective;
 use crate::units::{index, narrow, whole};
 
 /// The files of one trace.
@@ -23,6 +24,17 @@ pub struct Recording {
     pub prefix: String,
     /// The file of communicator groups.
     pub groups: Option<String>,
+    /// The traces that collectives are, in place of an algorithm.
+    pub own: Vec<Own>,
+}
+
+/// A collective that is a trace of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Own {
+    /// The collective.
+    pub collective: Collective,
+    /// The path of every member's file, without the member and what follows it.
+    pub prefix: String,
 }
 
 /// A path, cut where values of the point stand.
@@ -63,14 +75,17 @@ impl Walker {
 /// The paths of the sweep with the values in them, by the numbers of their names.
 pub(super) fn templates(frame: &Frame, names: &Names<'_>) -> (BTreeMap<usize, Template>, Vec<Diagnostic>) {
     let mut written: Vec<(usize, Place)> = Vec::new();
-    let is_path = |slot: Slot| key::key_of(slot as usize).is_some_and(|key| key.kind == Kind::Path);
-    for setting in frame.settings.iter().filter(|setting| is_path(setting.0)) {
-        written.push((index(whole(setting.1)), setting.2));
+    let path = |slot: Slot, value: f64| match key::key_of(slot as usize)?.kind {
+        Kind::Path => Some(index(whole(value))),
+        _ => trace_of(slot as usize, value),
+    };
+    for setting in &frame.settings {
+        written.extend(path(setting.0, setting.1).map(|name| (name, setting.2)));
     }
     for axis in &frame.axes {
         axis.visit(&mut |axis, alternative| {
-            let settings = alternative.settings.iter().filter(|setting| is_path(setting.slot));
-            written.extend(settings.map(|setting| (index(whole(setting.value)), axis.place)));
+            let names = alternative.settings.iter().filter_map(|setting| path(setting.slot, setting.value));
+            written.extend(names.map(|name| (name, axis.place)));
         });
     }
     let (mut templates, mut complaints) = (BTreeMap::new(), Vec::new());
@@ -157,14 +172,45 @@ impl Sweep {
     pub fn recording(&self, inputs: &Inputs) -> Option<Recording> {
         let path = |id: Id| {
             let number = inputs.key(id);
-            let template = self.templates.get(&index(whole(number))).filter(|_| !number.is_nan())?;
-            let piece = |piece: &Piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Value(slot) => self.value_text(*slot, inputs.get(*slot)),
-            };
-            Some(template.0.iter().map(piece).collect::<String>())
+            self.path(index(whole(number)), inputs).filter(|_| !number.is_nan())
         };
-        Some(Recording { prefix: path(Id::Chakra)?, groups: path(Id::CommGroups) })
+        Some(Recording { prefix: path(Id::Chakra)?, groups: path(Id::CommGroups), own: self.own(inputs) })
+    }
+
+    /// The collectives of a point that are traces of their own: the one that runs, or some of a recorded trace.
+    #[must_use]
+    pub fn own(&self, inputs: &Inputs) -> Vec<Own> {
+        // Most sweeps name no file.
+        if self.templates.is_empty() {
+            return Vec::new();
+        }
+        let running = Collective::ALL.get(index(whole(inputs.key(Id::Collective)))).filter(|_| inputs.is_collective());
+        let of = |collective: Collective| {
+            let own = OF_COLLECTIVE[collective as usize];
+            // `algorithm` is that of the collective that runs, or of all-reduces.
+            let is_meant = running.map_or(collective == Collective::AllReduce, |&running| collective == running);
+            let id = if inputs.key(own).is_nan() && is_meant { Id::Algorithm } else { own };
+            let name = trace_of(id as usize, inputs.key(id))?;
+            Some(Own { collective, prefix: self.path(name, inputs)? })
+        };
+        let is_used = |collective: &Collective| running.is_none_or(|running| running == collective);
+        Collective::ALL.into_iter().filter(is_used).filter_map(of).collect()
+    }
+
+    /// A path with the values of a point in it, by the number of its name.
+    fn path(&self, name: usize, inputs: &Inputs) -> Option<String> {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Value(slot) => self.value_text(*slot, inputs.get(*slot)),
+        };
+        Some(self.templates.get(&name)?.0.iter().map(piece).collect())
+    }
+
+    /// Whether any point runs a recorded trace.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        let slot = narrow(Id::Chakra as u64);
+        !self.space.base[slot as usize].is_nan() || self.space.axes.iter().any(|axis| axis.touched.contains(&slot))
     }
 
     /// A value as it stands in a path.
@@ -187,43 +233,66 @@ impl Sweep {
     #[must_use]
     pub fn id(&self, inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
         let id = point::id(inputs, canonical);
-        match (self.recording(inputs), &self.loader) {
-            (Some(recording), Some(loader)) => {
-                canonical.extend_from_slice(&loader.content(&recording).to_le_bytes());
-                xxh3_64(canonical)
-            }
-            _ => id,
+        let Some(loader) = self.loader.as_ref().filter(|_| !self.templates.is_empty()) else { return id };
+        let recording = self.recording(inputs);
+        let own = self.own(inputs);
+        if recording.is_none() && own.is_empty() {
+            return id;
         }
+        if let Some(recording) = recording {
+            canonical.extend_from_slice(&loader.content(&recording.prefix, recording.groups.as_deref()).to_le_bytes());
+        }
+        for own in own {
+            canonical.push(own.collective as u8);
+            canonical.extend_from_slice(&loader.content(&own.prefix, None).to_le_bytes());
+        }
+        xxh3_64(canonical)
     }
 
-    /// The identity with that of all files of traces, and what is wrong with a trace that is the same at all points.
-    pub(super) fn with_recordings(mut self, place: Place) -> Result<Self, Vec<Diagnostic>> {
+    /// The identity with that of all files of traces, and what is wrong with traces that are the same at all points: with the
+    /// recorded one, and with those of collectives, for no number of ranks of which there is one.
+    pub(super) fn with_recordings(mut self, workload: Place, collectives: Place) -> Result<Self, Vec<Diagnostic>> {
         let Some(loader) = self.loader.clone().filter(|_| !self.templates.is_empty()) else { return Ok(self) };
         let mut recordings = BTreeSet::new();
+        let mut own = BTreeMap::<String, BTreeSet<u32>>::new();
         let mut npus = BTreeSet::new();
         let mut cursor = self.space.cursor(0);
         while cursor.next_point(self.space.len()).is_some() {
-            recordings.extend(self.recording(&cursor.inputs));
-            npus.insert(whole(cursor.inputs.key(Id::Npus)));
+            let ranks = narrow(whole(cursor.inputs.key(Id::Npus)));
+            let recording = self.recording(&cursor.inputs).map(|recording| Recording { own: Vec::new(), ..recording });
+            for found in self.own(&cursor.inputs) {
+                let of_its_own = own.entry(found.prefix).or_default();
+                // Of groups of a recorded trace it is not known here how large they are.
+                of_its_own.extend(recording.is_none().then_some(ranks));
+            }
+            recordings.extend(recording);
+            npus.insert(ranks);
             cursor.step();
         }
         let mut text = self.identity.to_le_bytes().to_vec();
         for recording in &recordings {
-            text.extend_from_slice(&loader.content(recording).to_le_bytes());
+            text.extend_from_slice(&loader.content(&recording.prefix, recording.groups.as_deref()).to_le_bytes());
+        }
+        for prefix in own.keys() {
+            text.extend_from_slice(&loader.content(prefix, None).to_le_bytes());
         }
         self.identity = xxh3_64(&text);
-        let has_value = |template: &Template| template.0.len() > 1;
-        if let (Some(recording), Some(&npus), false) =
-            (recordings.first(), npus.first(), self.templates.values().any(has_value))
+        let at = |found: &[Diagnostic], place: Place| -> Vec<Diagnostic> {
+            let at = |error: Diagnostic| if error.place.is_some() { error } else { error.at(place) };
+            found.iter().cloned().map(at).collect()
+        };
+        if self.templates.values().any(|template| template.0.len() > 1) {
+            return Ok(self);
+        }
+        if let (Some(recording), Some(&npus), true) = (recordings.first(), npus.first(), recordings.len() == 1)
+            && let Err(found) = loader.trace(recording, npus)
         {
-            let only = recordings.len() == 1;
-            if let Err(found) = loader.trace(recording, narrow(npus)).map_err(|found| found.to_vec())
-                && only
-            {
-                return Err(found
-                    .into_iter()
-                    .map(|error| if error.place.is_some() { error } else { error.at(place) })
-                    .collect());
+            return Err(at(&found, workload));
+        }
+        for (prefix, ranks) in own {
+            let read: Vec<_> = ranks.into_iter().map(|ranks| loader.own(&prefix, ranks)).collect();
+            if let (Some(Err(found)), false) = (read.first(), read.iter().any(Result::is_ok)) {
+                return Err(at(found, collectives));
             }
         }
         Ok(self)

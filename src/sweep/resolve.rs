@@ -261,7 +261,7 @@ impl Resolver<'_> {
         let space = Space::new(frame.axes, base, filters, derived);
         let cautions = self.cautions(&space, &require, &defined);
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
-        let place = lines.iter().find(|line| line.0 == "workload").map_or_else(Place::default, |line| line.1);
+        let place = |name: &str| lines.iter().find(|line| line.0 == name).map_or_else(Place::default, |line| line.1);
         let sweep = Sweep {
             templates,
             loader: self.walker.loader.clone(),
@@ -280,7 +280,7 @@ impl Resolver<'_> {
             tiers: self.walker.tiers,
             space,
         };
-        sweep.with_recordings(place)
+        sweep.with_recordings(place("workload"), place("collectives"))
     }
 
     /// The sections of keys. The memory comes first: plans name its tiers.

@@ -164,7 +164,7 @@ impl Scope for Names<'_> {
             Some(key::Kind::Algorithm) => words(&key::ALGORITHMS).or_else(|| {
                 let is_label = self.labels.iter().any(|label| label.0 == slot && label.1.iter().any(|it| it == text));
                 let name = self.names.iter().position(|name| name == text).filter(|_| is_label)?;
-                Some(Written::ByDimension(name).number())
+                Some(Written::of_name(text, name).number())
             }),
             Some(key::Kind::Tier) if text == "none" => Some(-1.0),
             Some(key::Kind::Tier) => self.tiers.iter().position(|tier| tier == text).map(|k| real(k as u64)),

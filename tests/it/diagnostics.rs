@@ -166,7 +166,7 @@ mistakes! {
     a_line_of_the_network_is_a_mapping: instead("{block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}", "5");
     a_link_is_a_preset: instead("bandwidth: 450 GB/s", "link: NVLink4");
     a_mistyped_collective_is_one_mistake: "workload: {colective: all_reduce, size: 1 GB}\ncluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n";
-    a_traced_algorithm_comes_later: with("collectives: {algorithm: {chakra: mine}}");
+    a_traced_algorithm_is_not_that_of_a_training_job: with("collectives: {algorithm: [ring, {chakra: mine/w}]}\nfidelity: event_driven");
     a_speedup_comes_later: with("decide: {objectives: {speedup: max}}");
     a_name_of_two_axes_is_asked_back: instead("bandwidth: 450 GB/s", "bandwidth: [450 GB/s, 900 GB/s]").replace("50 GB/s, hop", "[50 GB/s, 100 GB/s], hop") + "decide: {compare: bandwidth}\n";
     a_comma_in_braces_ends_an_expression: with("derive: {k: max(tp, pp) % 3}");

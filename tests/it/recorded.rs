@@ -177,6 +177,7 @@ fn a_trace_is_read_once_for_all_points_that_run_it() {
     let recording = |name: &str| Recording {
         prefix: format!("stg/{name}/trace"),
         groups: Some(format!("stg/{name}/comm_group.json")),
+        own: Vec::new(),
     };
     let traces: Vec<_> =
         (0..8).into_par_iter().map(|_| loader.trace(&recording("gpt-dp2-tp2-pp2"), 8).expect("a trace")).collect();
@@ -357,4 +358,111 @@ mistakes! {
     a_collective_has_no_remote_memory: instead("chakra: traces/w", "collective: all_reduce, size: 1 MB, remote_memory: none");
     paths_go_from_a_folder: format!("{}relative_to: [a, b]\n", instead("", ""));
     a_path_of_a_trace_is_a_text: instead("traces/w", "{a: 1}");
+}
+
+/// The golden collective that is a trace of its own, for 8 ranks.
+const OWN: &str = "examples/et/custom_ring_allreduce_8npus_1MB/custom_allreduce";
+
+/// A sweep over an algorithm and that trace.
+fn with_own(workload: &str, collectives: &str) -> String {
+    format!(
+        "workload: {{{workload}}}\nnetwork: {{astra_sim: examples/network/Ring_8npus.yml}}\n\
+         collectives: {{{collectives}}}\nrules: astra_sim\nfidelity: event_driven\n"
+    )
+}
+
+#[test]
+fn a_collective_that_is_a_trace_takes_what_simulate_says_whoever_names_it() {
+    let folder = folder();
+    let at = |path: &str| folder.path().join(path);
+    let files = Files {
+        workload: at("examples/et/all_reduce_8npus_1MB/all_reduce"),
+        system: at("examples/system/custom_collective.json"),
+        network: at("examples/network/Ring_8npus.yml"),
+        memory: None,
+        groups: None,
+    };
+    let wanted = simulated(&files).round();
+    let base = "astra_sim: examples/system/custom_collective.json";
+    let beside = format!("{base}, algorithm: [ring, {{chakra: {OWN}}}]");
+    let one = format!("{base}, all_reduce_algorithm: {{chakra: {OWN}}}");
+    let alone = "collective: all_reduce, size: 1 MiB";
+    let recorded = "chakra: examples/et/all_reduce_8npus_1MB/all_reduce";
+    for workload in [alone, recorded] {
+        let mut ids = BTreeSet::new();
+        for collectives in [base, &beside, &one] {
+            let rows = rows(folder.path(), &with_own(workload, collectives));
+            assert_eq!(rows.len(), if collectives == beside { 2 } else { 1 });
+            for row in &rows {
+                assert_eq!(row["status"], "feasible", "{row:?}");
+                let is_own = row["algorithm"] == OWN || collectives != beside;
+                assert!(is_own == (nanoseconds(row, "finish_time_s") == wanted), "{wanted}: {row:?}");
+                if is_own {
+                    ids.insert(row["id"].clone());
+                }
+            }
+            let again = program(&["preview"]).arg(at("out/sweep.yaml")).output().expect("the program starts");
+            assert_eq!(code(&again), 0, "{}", text(&again.stderr));
+        }
+        assert_eq!(ids.len(), 1, "{ids:?}");
+    }
+}
+
+#[test]
+fn a_trace_of_another_number_of_ranks_makes_its_point_infeasible() {
+    let folder = folder();
+    let sizes = "{d1: {block: ring, size: [4, 8, 16], bandwidth: 50 GB/s, hop_latency: 500 ns}}";
+    let collectives = format!("local_reduction: false, algorithm: [by_block, {{chakra: {OWN}}}]");
+    let yaml = with_own("collective: all_reduce, size: 1 MiB", &collectives)
+        .replace("{astra_sim: examples/network/Ring_8npus.yml}", sizes);
+    let told: BTreeSet<_> = rows(folder.path(), &yaml)
+        .into_iter()
+        .map(|row| (row["npus"].clone(), row["algorithm"] == OWN, row["reason"].clone()))
+        .collect();
+    let row = |npus: &str, is_own: bool, reason: &str| (npus.to_owned(), is_own, reason.to_owned());
+    let mut expected = BTreeSet::from(["4", "8", "16"].map(|npus| row(npus, false, "")));
+    expected.extend([row("4", true, "trace"), row("8", true, ""), row("16", true, "trace")]);
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn names_in_the_path_of_a_collective_are_values_and_its_content_is_part_of_ids() {
+    let folder = folder();
+    let collectives = "local_reduction: false, algorithm: {chakra: \"examples/et/custom_ring_allreduce_{npus}npus_1MB/custom_allreduce\"}";
+    let yaml = with_own("collective: all_reduce, size: 1 MiB", collectives);
+    let known = |rows: &[Row]| {
+        let manifest = fs::read_to_string(folder.path().join("out/manifest.json")).expect("a manifest");
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("JSON");
+        assert_eq!(rows[0]["status"], "feasible");
+        (rows[0]["id"].clone(), manifest["identity"].to_string())
+    };
+    let before = known(&rows(folder.path(), &yaml));
+    let at = |member: u32| folder.path().join(format!("{OWN}.{member}.et"));
+    let packed = fs::File::create(folder.path().join(format!("{OWN}.0.et.gz"))).expect("a file");
+    let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &fs::read(at(0)).expect("a trace")).expect("a write");
+    packed.finish().expect("a file");
+    fs::remove_file(at(0)).expect("a file");
+    let after = known(&rows(folder.path(), &yaml));
+    assert!(after.0 != before.0 && after.1 != before.1);
+}
+
+/// A sweep over a collective's trace that is not there, with one thing written otherwise.
+fn own_instead(of: &str, written: &str) -> String {
+    let yaml = "\
+workload: {collective: all_reduce, size: 1 MB}
+network: {d1: {block: switch, size: 2, bandwidth: 100 GB/s}}
+collectives: {local_reduction: false, algorithm: [by_block, {chakra: mine/w}]}
+fidelity: event_driven
+";
+    assert!(yaml.contains(of));
+    yaml.replacen(of, written, 1)
+}
+
+mistakes! {
+    a_collectives_trace_is_there: own_instead("mine/w", "mine/none");
+    a_collectives_trace_needs_the_event_driven_engine: own_instead("fidelity: event_driven\n", "");
+    a_collectives_trace_is_a_text: own_instead("mine/w", "[mine/w, mine/v]");
+    a_name_in_a_collectives_path_is_a_value: own_instead("mine/w", "\"mine/{tq}\"");
+    a_section_is_no_trace: own_instead("algorithm: [by_block, {chakra: mine/w}]", "chakra: mine/w");
 }
