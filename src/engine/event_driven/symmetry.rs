@@ -59,8 +59,16 @@ impl Classes {
         }
         let collectives =
             |graph: &Graph| graph.nodes().iter().filter(|node| matches!(node.work, Work::Collective { .. })).count();
-        if machine.dimension_order.part().is_by_load() && trace.graphs.iter().any(|graph| collectives(graph) > 1) {
+        let has_several = trace.graphs.iter().any(|graph| collectives(graph) > 1);
+        if machine.dimension_order.part().is_by_load() && has_several {
             return Err("Themis plans for ranks that come later with the loads of those before");
+        }
+        // Of two chunks that come at the same instant either may be the first, and ranks may differ in which.
+        if !machine.queue_order.part().is_plain() && has_several {
+            return Err("chunks of several collectives overtake each other");
+        }
+        if machine.bus.is_some() && has_several {
+            return Err("messages of several collectives meet on the memory bus");
         }
         classes.tells_messages_apart(trace)?;
         classes.keeps_order(trace)?;
