@@ -19,6 +19,7 @@ mod named_files;
 mod papers;
 mod quirks;
 mod recorded;
+mod researcher;
 mod resume;
 mod simulate;
 mod smoke;
