@@ -5,7 +5,7 @@ use itertools::Itertools;
 use super::Space;
 use super::axis::{Alternative, Axis, Setting};
 use super::key::{
-    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIERS_FROM,
+    self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, Id, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIERS_FROM,
 };
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
@@ -49,6 +49,7 @@ impl Resolver<'_> {
                 }
             }
         }
+        cautions.extend(idle_under_our_rules(space));
         for (section, rules) in [("where", &space.filters[..]), ("derive", &space.derived), ("require", require)] {
             for rule in rules {
                 cautions.extend(self.missing(space, &format!("{section}.{}", rule.name), rule));
@@ -167,6 +168,39 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// Axes that change nothing under our rules, under which a dimension serves one chunk at a time, unless links do it themselves.
+fn idle_under_our_rules(space: &Space) -> Vec<Diagnostic> {
+    let may_be_first = |id: Id| {
+        let slot = id as usize;
+        let mut found = !space.axes.iter().any(|axis| surely_sets(axis, slot)) && space.base[slot] == 0.0;
+        for axis in &space.axes {
+            axis.visit(&mut |_, alternative| found |= alternative.value(slot) == Some(0.0));
+        }
+        found
+    };
+    if !may_be_first(Id::Rules) || !may_be_first(Id::Congestion) {
+        return Vec::new();
+    }
+    let mut cautions = Vec::new();
+    for id in [Id::ActiveChunks, Id::Queues] {
+        let mut values = Vec::new();
+        for axis in &space.axes {
+            axis.visit(&mut |axis, alternative| {
+                values.extend(alternative.value(id as usize).map(|it| (it, axis.place)));
+            });
+        }
+        if let Some(&(_, place)) = values.iter().find(|value| value.0 != values[0].0) {
+            let message = format!(
+                "`{}` changes nothing under `rules: ours`: a dimension serves one chunk at a time",
+                KEYS[id as usize].name()
+            );
+            let help = "write `rules: astra_sim` to see what it does there, or one value";
+            cautions.push(Diagnostic::caution(message).at(place).help(help));
+        }
+    }
+    cautions
 }
 
 /// Whether a key says what is computed, whatever computes it.

@@ -497,3 +497,20 @@ fn a_list_is_what_its_dimensions_say_one_by_one() {
     let named = sweep(&format!("{LISTS}where: {{one: \"algorithm == 'ring-direct(1)' or algorithm == by_block\"}}\n"));
     assert_eq!(points(&named).len(), 4);
 }
+
+#[test]
+fn what_changes_nothing_under_our_rules_is_told() {
+    let said = |rules: &str, congestion: &str| {
+        let yaml = MESSAGES
+            .replace("multi_dim: all, rendezvous: [false, true], queues: [1, 2]", "active_chunks: [1, 4], queues: 2")
+            .replace("congestion: [unaware, aware]", congestion)
+            .replace("rules: [ours, astra_sim]", rules)
+            .replace("fidelity: [closed_form, event_driven]", "fidelity: event_driven");
+        sweep(&yaml).cautions.into_iter().map(|caution| caution.message).collect::<Vec<_>>()
+    };
+    let told = "`active_chunks` changes nothing under `rules: ours`: a dimension serves one chunk at a time";
+    assert_eq!(said("rules: ours", "congestion: unaware"), [told]);
+    assert_eq!(said("rules: [ours, astra_sim]", "congestion: unaware"), [told]);
+    assert!(said("rules: astra_sim", "congestion: unaware").is_empty());
+    assert!(said("rules: ours", "congestion: aware").is_empty());
+}
