@@ -336,8 +336,11 @@ fn what_is_changed_is_right_before_and_comes_to_its_end() {
     let input = base.case.read().unwrap_or_else(|problems| panic!("{:#?}", problems.found));
     assert_eq!((input.trace.own.len(), input.trace.own[0].len()), (1, 4));
     assert!(input.machine.remote.is_some() && input.trace.groups.len() == 2);
-    for path in [Path::Automatic, Path::Messages] {
-        assert_eq!(reach(&base.case.files, &base.case.options, path, false), Reached::End);
+    for rules in Rules::NAMED {
+        let options = Options { rules, ..base.case.options };
+        for path in [Path::Automatic, Path::Messages] {
+            assert_eq!(reach(&base.case.files, &options, path, false), Reached::End, "{rules:?}");
+        }
     }
     let trap = Base::with_a_trap();
     assert_eq!(reach(&trap.case.files, &trap.case.options, Path::Automatic, false), Reached::Nothing);

@@ -124,9 +124,11 @@ impl Simulation<'_> {
         let me = ranks.map_or(npu, |ranks| narrow(ranks.iter().filter(|&&rank| rank < npu).count() as u64));
         let count = ranks.map_or(self.machine.npus(), |ranks| narrow(ranks.len() as u64));
         let members = group.map_or(Members::Every { first: 0, stride: 1 }, Members::Group);
+        // On the fabric its messages wait for the dimensions, which it must not hold itself.
+        let queue = if self.fabric.is_some() { self.machine.line(0) } else { 0 };
         Phase {
             bytes: 0,
-            queue: 0,
+            queue,
             algorithm: Algorithm::Ring,
             collective,
             clockwise: true,

@@ -15,8 +15,8 @@ use crate::system::topology::Pattern;
 use crate::units::{Bytes, narrow, real};
 
 impl Machine {
-    /// The queue of flat rings and trees that are counted in a dimension: their messages take turns in those of dimensions.
-    fn line(&self, dimension: u32) -> u32 {
+    /// The queue of flat rings, trees and traces that are counted in a dimension: their messages take turns in those of dimensions.
+    pub(super) fn line(&self, dimension: u32) -> u32 {
         narrow(self.dimensions.len() as u64) * self.queues + dimension
     }
 }
