@@ -33,7 +33,7 @@ pub fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
         }
     };
     remarks.append(read);
-    let ask = Ask { path: args.path, ..Ask::default() };
+    let ask = Ask { path: args.path, keeps_spans: args.timeline.is_some(), limit: None };
     let answer = match run(&machine, &trace, ask, args.json) {
         Ok(answer) => answer,
         Err(Impossible::Faults(faults)) => {

@@ -66,7 +66,7 @@ pub fn simulate(machine: &Machine, trace: &Trace, ask: Ask, despite_faults: bool
         faults.sort_by_key(|fault| !fault.is_fatal());
         return Err(Impossible::Faults(faults));
     }
-    let outcome = simulate_by(machine, trace, Ask { keeps_spans: true, ..ask })?;
+    let outcome = simulate_by(machine, trace, ask)?;
     let dimensions = (0..machine.dimensions.len()).map(|k| carried(&machine.dimensions[k], k, &outcome)).collect();
     let (idle, knots) = (idle(&outcome), knots(trace, &outcome));
     Ok(Answer { outcome, faults, idle, dimensions, knots })
@@ -159,23 +159,5 @@ fn carried(dimension: &Dimension, k: usize, outcome: &Outcome) -> Carried {
 
 /// How long nothing went on at each rank before its end.
 fn idle(outcome: &Outcome) -> Vec<Option<Time>> {
-    let mut spans: Vec<(u32, Time, Time)> =
-        outcome.spans.iter().map(|span| (span.rank, span.start, span.end)).collect();
-    spans.sort_unstable();
-    let mut busy = vec![Time::ZERO; outcome.ranks.len()];
-    for of_rank in spans.chunk_by(|a, b| a.0 == b.0) {
-        let mut until = Time::ZERO;
-        for &(rank, start, end) in of_rank {
-            busy[rank as usize] += end.saturating_sub(start.max(until));
-            until = until.max(end);
-        }
-    }
-    let mut idle = vec![None; outcome.ranks.len()];
-    for (first, ranks) in alike(outcome) {
-        for rank in ranks {
-            let finish = outcome.ranks[rank as usize].finish;
-            idle[rank as usize] = finish.map(|finish| finish.saturating_sub(busy[first as usize]));
-        }
-    }
-    idle
+    outcome.ranks.iter().map(|rank| rank.finish.map(|finish| finish.saturating_sub(rank.engaged))).collect()
 }

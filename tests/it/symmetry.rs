@@ -10,7 +10,7 @@ use starsweep::system::machine::{
 use starsweep::system::queue_order::QueueOrder;
 use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
-use starsweep::units::{index, narrow};
+use starsweep::units::{Time, index, narrow};
 use starsweep::workload::trace::graph::Draft;
 use starsweep::workload::trace::{Group, Node, Trace, Work};
 
@@ -198,6 +198,19 @@ fn by(path: Path, machine: &Machine, trace: &Trace) -> Outcome {
     outcome.unwrap_or_else(|refused| panic!("{refused}: {machine:?}"))
 }
 
+/// Time in which at least one of a rank's spans goes on.
+fn union(outcome: &Outcome, rank: u32) -> Time {
+    let of_rank = outcome.spans.iter().filter(|span| span.rank == rank);
+    let mut spans: Vec<(Time, Time)> = of_rank.map(|span| (span.start, span.end)).collect();
+    spans.sort_unstable();
+    let (mut all, mut until) = (Time::ZERO, Time::ZERO);
+    for (start, end) in spans {
+        all += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
@@ -211,6 +224,12 @@ proptest! {
         let folded = by(Path::Automatic, &machine, &trace);
         let whole = by(Path::Messages, &machine, &trace);
         prop_assert_eq!(&folded.ranks, &whole.ranks);
+        let ask = Ask { path: Path::Messages, keeps_spans: true, ..Ask::default() };
+        let with_spans = simulate_by(&machine, &trace, ask).expect("an outcome");
+        prop_assert_eq!(&with_spans.ranks, &whole.ranks);
+        for (rank, of_rank) in (0..).zip(&whole.ranks) {
+            prop_assert_eq!(of_rank.engaged, union(&with_spans, rank));
+        }
         if let Some(why) = folded.asymmetry {
             // By load ranks may be planned for one after the other; chunks and messages on a bus may overtake each other; one ring may go through several
             // dimensions.

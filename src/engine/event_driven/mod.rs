@@ -231,6 +231,7 @@ impl Simulation<'_> {
             finish: run.finish.map(|ticks| self.machine.time(ticks)),
             computed: self.machine.time(run.computed),
             busy: run.busy.map(|busy| self.machine.time(busy.total)),
+            engaged: self.machine.time(run.engaged.total),
             sent: self.wire.sent(npu).to_vec(),
         };
         let classes: Vec<Rank> = self.runs.iter().take(simulated).enumerate().map(class).collect();

@@ -32,6 +32,8 @@ pub struct Rank {
     pub computed: Time,
     /// Time in which at least one operation of each activity went on, in the order of [`Activity::ALL`].
     pub busy: [Time; Activity::ALL.len()],
+    /// Time in which at least one operation went on.
+    pub engaged: Time,
     /// Bytes that it sent in each dimension.
     pub sent: Vec<u64>,
 }

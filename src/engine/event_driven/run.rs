@@ -47,6 +47,8 @@ pub struct Run<'a> {
     pub data_busy: Busy,
     /// How busy the rank was with each kind of thing.
     pub busy: [Busy; Activity::ALL.len()],
+    /// How busy it was with anything.
+    pub engaged: Busy,
     /// Computations of the NPU, added up.
     pub computed: u64,
     pub finish: Option<u64>,
@@ -173,6 +175,7 @@ impl<'a> Run<'a> {
             under_way: 0,
             taken: [false; Slot::COUNT],
             busy: [Busy::default(); Activity::ALL.len()],
+            engaged: Busy::default(),
             computed: 0,
             finish: None,
         };
@@ -318,6 +321,7 @@ impl Simulation<'_> {
             *start = now;
         }
         state.busy[Activity::of(node) as usize].starts(now);
+        state.engaged.starts(now);
         state.count(operation, now, true);
         let npu = state.npu;
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
@@ -426,6 +430,7 @@ impl Simulation<'_> {
         state.under_way -= 1;
         state.taken[Slot::of(node, self.machine.rules) as usize] = false;
         state.busy[Activity::of(node) as usize].ends(now);
+        state.engaged.ends(now);
         state.count(operation, now, false);
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];
