@@ -1,7 +1,7 @@
 //! Do ranks that stand for each other take the time that all of them take, message by message?
 
 use proptest::prelude::*;
-use starsweep::engine::event_driven::{Ask, Outcome, Path, simulate_by};
+use starsweep::engine::event_driven::{Ask, Outcome, Path, Refused, simulate_by};
 use starsweep::system::collective::{Algorithm, Collective};
 use starsweep::system::dimension_order::DimensionOrder;
 use starsweep::system::machine::{
@@ -276,5 +276,24 @@ fn simple() -> Machine {
         memory_bandwidth: 50e9,
         rules: Rules::ASTRA_SIM,
         ..Machine::plain(Vec::new(), &[Entry::of(Algorithm::Ring)])
+    }
+}
+
+#[test]
+fn the_largest_numbers_are_told_apart_from_others() {
+    let dimension = Dimension { block: Topology::Switch, size: 2, bandwidth: 50.0, latency: 500.0 };
+    let machine = Machine { dimensions: vec![dimension], ..simple() };
+    let graph = |bytes, recorded| {
+        let mut draft = Draft::default();
+        let work = Work::Compute { operations: Some(u64::MAX), bytes };
+        draft.push(Node { id: 0, work, recorded, on_host: false }, "", []);
+        draft.finish().expect("a graph")
+    };
+    for (one, other) in [((Some(u64::MAX), 1), (None, 1)), ((None, 7), (None, (1 << 63) + 7))] {
+        let trace = Trace::new(vec![graph(one.0, one.1), graph(other.0, other.1)], Vec::new());
+        match simulate_by(&machine, &trace, Ask::default()) {
+            Ok(outcome) => assert_eq!(outcome.classes, [0, 1]),
+            Err(refused) => assert_eq!(refused, Refused::TimeRange),
+        }
     }
 }

@@ -182,12 +182,15 @@ impl Search<'_> {
         let mut add = |word: u64| words.extend_from_slice(&word.to_le_bytes());
         for (place, node) in graph.nodes().iter().enumerate() {
             add(node.id);
-            add(node.recorded << 1 | u64::from(node.on_host));
+            add(node.recorded);
+            add(u64::from(node.on_host));
             match node.work {
                 Work::Compute { operations, bytes } => {
                     add(1);
-                    add(operations.map_or(0, |it| it + 1));
-                    add(bytes.map_or(0, |it| it + 1));
+                    for known in [operations, bytes] {
+                        add(u64::from(known.is_some()));
+                        add(known.unwrap_or(0));
+                    }
                 }
                 Work::Collective { collective, bytes, .. } if self.machine.is_delay(collective) => {
                     add(3);
