@@ -54,11 +54,13 @@ pub enum Machinery {
     Own,
     /// A time that is known.
     Held,
-    /// Step by step: the step, how often it has been done, and how many messages it waits for.
+    /// Step by step: the step, how often it has been done, how many messages it waits for, and how long what comes in is added to
+    /// what is there.
     Steps {
         leg: u32,
         times: u32,
         awaited: u32,
+        reduction: u64,
     },
 }
 
@@ -334,7 +336,7 @@ impl Simulation<'_> {
                 chunk.until = self.clock.now().saturating_add(time);
                 self.clock.local(npu, time, Local::Held { chunk: k, held: chunk.held });
             } else {
-                chunk.machinery = Machinery::Steps { leg: steps.first, times: 0, awaited: 0 };
+                chunk.machinery = Machinery::Steps { leg: steps.first, times: 0, awaited: 0, reduction: 0 };
                 self.step(k);
             }
             return;

@@ -76,8 +76,10 @@ impl Simulation<'_> {
     /// The first of a queue's chunks could not begin when it was looked at: the first that can now begins.
     pub(super) fn look(&mut self, npu: usize, queue: usize) {
         let state = &self.npus[npu];
-        let waiting = state.queued[queue].iter().filter(|_| state.running[queue] == 0).copied();
-        if let Some(k) = waiting.into_iter().find(|&k| self.may_begin(k)) {
+        if state.running[queue] > 0 {
+            return;
+        }
+        if let Some(k) = state.queued[queue].iter().copied().find(|&k| self.may_begin(k)) {
             self.begin_gang(npu, queue, k);
         }
     }

@@ -218,8 +218,9 @@ impl Simulation<'_> {
         };
         let (sent, taken) = (round + narrow(to.len() as u64), round + narrow(from.len() as u64));
         // Its own messages too: until they have arrived, they take the bandwidth.
-        if let Machinery::Steps { awaited, .. } = &mut self.chunks.all[k as usize].machinery {
+        if let Machinery::Steps { awaited, reduction, .. } = &mut self.chunks.all[k as usize].machinery {
             *awaited = sent + taken;
+            *reduction = if taken > 0 { leg.reduction } else { 0 };
         }
         if sent > 0 {
             let (npu, dimension) = (self.chunks.all[k as usize].npu, self.chunks.phase(k).dimension);
@@ -254,23 +255,20 @@ impl Simulation<'_> {
 
     /// A message of a chunk's step has arrived, here or there: after the last, what was received is added to what is there.
     pub(super) fn step_received(&mut self, k: u32) {
-        let Some((leg, peers, ..)) = self.peers(k) else { return };
         let chunk = &mut self.chunks.all[k as usize];
-        let Machinery::Steps { awaited, .. } = &mut chunk.machinery else { return };
+        let Machinery::Steps { awaited, reduction, .. } = &mut chunk.machinery else { return };
         *awaited -= 1;
         if *awaited == 0 {
-            let adds = !matches!(peers, Peers::Gives(_));
-            let npu = chunk.npu;
-            self.clock.local(npu, if adds { leg.reduction } else { 0 }, Local::Stepped { chunk: k });
+            self.clock.local(chunk.npu, *reduction, Local::Stepped { chunk: k });
         }
     }
 
     /// A step is over.
     pub(super) fn stepped(&mut self, k: u32) {
-        let Some((step, ..)) = self.peers(k) else { return };
+        let Some(fabric) = &self.fabric else { return };
         if let Machinery::Steps { leg, times, .. } = &mut self.chunks.all[k as usize].machinery {
             *times += 1;
-            if *times == step.repeat {
+            if *times == fabric.leg(*leg).repeat {
                 (*leg, *times) = (*leg + 1, 0);
             }
         }
