@@ -65,6 +65,8 @@ quirks! {
         "the remote memory's bandwidth is cut to a whole number of GB/s; ours: it is what was written";
     TreesReduceAll = "trees_reduce_all",
         "a double binary tree does an all-reduce whatever is asked; ours: all-reduces and broadcasts have trees, others go as a ring";
+    MirroredLoads = "mirrored_loads",
+        "Themis sends all-gathers innermost first where loads are level, and counts their loads for the mirrored dimension; ours: outermost first, each load where it is";
     RepeatedNumbers = "repeated_numbers",
         "of two operations of a trace with one number the later takes the place of the earlier; ours: that is an error";
 }

@@ -6,6 +6,7 @@ use starsweep::astra_sim::{Files, Options, read, read_machine};
 use starsweep::engine::event_driven::{Ask, Path, simulate_by};
 use starsweep::input::Remarks;
 use starsweep::system::collective::{Algorithm, Collective};
+use starsweep::system::dimension_order::DimensionOrder;
 use starsweep::system::machine::{Dimension, Entry, Machine};
 use starsweep::system::rules::{Quirk, Rules};
 use starsweep::system::topology::Topology;
@@ -178,6 +179,20 @@ const CASES: &[Case] = &[
         run: trees,
         with: At(&[230.0, 120.0]),
         without: At(&[70.0; 2]),
+    },
+    Case {
+        quirk: Quirk::MirroredLoads,
+        beside: Of::ASTRA_SIM,
+        run: mirrored_loads,
+        with: At(&[250.0; 4]),
+        without: At(&[200.0; 4]),
+    },
+    Case {
+        quirk: Quirk::MirroredLoads,
+        beside: Of::OURS,
+        run: mirrored_loads,
+        with: At(&[250.0; 4]),
+        without: At(&[200.0; 4]),
     },
     Case {
         quirk: Quirk::RepeatedNumbers,
@@ -418,6 +433,14 @@ fn trees(rules: Rules) -> Ends {
     all(&machine, Collective::ReduceScatter, 100)
 }
 
+/// An all-gather of 100 B among 2 x 2 by Themis, links of 2 and 1 B/ns: 100 B inside and 200 B outside, 50 + 200 ns; or 100 B outside
+/// and 200 B inside, 100 + 100 ns.
+fn mirrored_loads(rules: Rules) -> Ends {
+    let dimensions = vec![dimension(Topology::Switch, 2, 2.0), dimension(Topology::Switch, 2, 1.0)];
+    let machine = machine(rules, dimensions, Entry::of(Algorithm::Ring));
+    all(&Machine { dimension_order: DimensionOrder::Themis, ..machine }, Collective::AllGather, 100)
+}
+
 /// The machine that files of the reference describe: two dimensions of 2 with 100 ns and 50 ns a hop, chunks of 2, and a memory.
 fn from_files(rules: Rules) -> Machine {
     let folder = tempfile::tempdir().expect("a folder");
@@ -475,4 +498,35 @@ fn scheduling_keys(rules: Rules) -> Ends {
 fn memory_bandwidth(rules: Rules) -> Ends {
     let machine = from_files(rules);
     ends(&machine, &Trace::same(only(Work::Load { bytes: 10 }), machine.npus()))
+}
+
+#[test]
+fn a_message_waits_until_its_receiver_asks() {
+    // 1,000 B for whom computes for 5,000 ns first: its question of 8 KiB arrives at 13,192 ns, the message 1,000 ns later.
+    for rules in [Rules::OURS, Rules::ASTRA_SIM] {
+        let machine = Machine { rendezvous: true, ..switch(rules, 2) };
+        let send = graph(&[(node(1, Work::Send { to: 1, bytes: 1000, tag: 0 }, 0), &[])]);
+        let receive = Work::Receive { from: 0, bytes: 1000, tag: 0 };
+        let receive = graph(&[(node(1, COMPUTE, 5000), &[]), (node(2, receive, 0), &[1])]);
+        let ends = ends(&machine, &Trace::new(vec![send, receive], Vec::new()));
+        assert_eq!(ends, Ok(vec![Some(14_192_000); 2]), "{rules:?}");
+    }
+}
+
+#[test]
+fn members_that_are_no_regular_part_gather_their_shards() {
+    // Five of eight on a switch of 1 B/ns, 10 B each, round a ring: 4 messages of 10 B.
+    let machine = switch(Rules::OURS, 8);
+    let gather = |group| Work::Collective {
+        collective: Collective::AllGather,
+        bytes: 10,
+        group: Some(group),
+        dimensions: u32::MAX,
+    };
+    let groups = [vec![0, 1, 2, 4, 5], vec![3, 6, 7]];
+    let graphs = (0..8).map(|rank| only(gather(u32::from(groups[1].contains(&rank))))).collect();
+    let groups = groups.into_iter().zip(1..).map(|(ranks, id)| Group { id, ranks }).collect();
+    let ends = ends(&machine, &Trace::new(graphs, groups));
+    let at = |ns: u64| Some(1000 * ns);
+    assert_eq!(ends, Ok([40, 40, 40, 20, 40, 40, 20, 20].map(at).to_vec()));
 }

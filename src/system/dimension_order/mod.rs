@@ -28,6 +28,8 @@ pub struct Ask<'a> {
     pub takes_part: &'a [bool],
     /// The collective.
     pub collective: Collective,
+    /// Whether Themis takes all-gathers for scatters where loads are level, and mirrors their loads.
+    pub is_mirrored: bool,
 }
 
 impl Ask<'_> {

@@ -141,7 +141,8 @@ impl Loads {
         between.fold(amount, |amount, k| amount / u64::from(ask.dimensions[self.by_dimension[k].0].size))
     }
 
-    /// The plain order, with its loads; those of an all-gather go to the dimension at the mirrored place.
+    /// The plain order, with its loads. In the reference an all-gather goes innermost first too, and its loads to the dimension at the
+    /// mirrored place.
     fn plain(
         &mut self,
         ask: &Ask<'_>,
@@ -153,6 +154,14 @@ impl Loads {
         let dimensions = self.by_dimension.len();
         let stored: Order = (0..small(dimensions)).collect();
         self.by_dimension.sort_by_key(|load| load.0);
+        if !scatters && !ask.is_mirrored {
+            let order: Order = (0..small(dimensions)).rev().collect();
+            let mut weight = weight;
+            for k in order.iter().copied().map(usize::from).filter(|&k| ask.takes_part[k]) {
+                weight = self.add(ask, k, k, weight, scatters);
+            }
+            return (order.clone(), order, bytes);
+        }
         if !scatters {
             self.by_dimension.reverse();
         }
