@@ -26,7 +26,7 @@ pub const COMM_TYPES: [(&str, Option<Collective>); 10] = [
     ("REDUCE", None),
     ("ALL_GATHER", Some(Collective::AllGather)),
     ("GATHER", None),
-    ("SCATTER", None),
+    ("SCATTER", Some(Collective::Scatter)),
     ("BROADCAST", Some(Collective::Broadcast)),
     ("ALL_TO_ALL", Some(Collective::AllToAll)),
     ("REDUCE_SCATTER", Some(Collective::ReduceScatter)),
@@ -75,7 +75,7 @@ impl Oddity {
             }
             Self::Empty => (
                 "collectives of no bytes are there",
-                "an all-gather ends at once, where the reference simulator waits for ever; others are made larger, as there",
+                "an all-gather ends at once, where the reference simulator waits for ever; others are made larger by its rules, and end at once by ours",
             ),
             Self::Replayed => (
                 "collectives that cannot be simulated are replayed",

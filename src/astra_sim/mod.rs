@@ -230,12 +230,15 @@ pub fn fit(machine: &Machine, trace: &Trace, remarks: &mut Remarks) {
         return;
     }
     let mut lacking: [Option<String>; Collective::ALL.len()] = Default::default();
-    let (mut unknown, mut moves) = (None, None);
+    let (mut unknown, mut moves, mut strange) = (None, None, None);
     for (place, graph) in (0..).zip(&trace.graphs) {
         let rank = || trace.of_rank.iter().position(|&of| of == place).unwrap_or(0);
         for node in graph.nodes() {
             let name = || format!("operation {} of rank {}", node.id, rank());
             match node.work {
+                Work::Collective { collective: Collective::Scatter, .. } if machine.rules == Rules::ASTRA_SIM => {
+                    strange.get_or_insert_with(name);
+                }
                 Work::Collective { collective, .. } if !machine.is_delay(collective) => {
                     let k = collective as usize;
                     let has = !machine.algorithms[k].is_empty()
@@ -264,6 +267,10 @@ pub fn fit(machine: &Machine, trace: &Trace, remarks: &mut Remarks) {
             let message = format!("{operation} needs an algorithm for {name}, and the system file has none");
             remarks.say(Diagnostic::error(message).help(format!("write `\"{name}-implementation\": [\"ring\"]`")));
         }
+    }
+    if let Some(operation) = strange {
+        let message = format!("{operation} is a SCATTER, which the reference simulator does not know");
+        remarks.say(Diagnostic::error(message).help("write `--rules ours`: there it is sent"));
     }
     if let Some(operation) = unknown {
         let message = format!("{operation} lacks `num_ops` or `tensor_size`, and the roofline needs both");

@@ -10,9 +10,11 @@ use super::key::{
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
 use super::walk::surely_sets;
-use crate::input::diagnostic::Diagnostic;
+use crate::input::diagnostic::{Diagnostic, Place};
 use crate::input::tree::{Entry, Node, Value};
 use crate::system::MAX_DIMS;
+use crate::system::collective::Collective;
+use crate::system::rules::Rules;
 use crate::units::{human, index, narrow, plain, whole};
 
 impl Resolver<'_> {
@@ -50,6 +52,7 @@ impl Resolver<'_> {
             }
         }
         cautions.extend(idle_under_our_rules(space));
+        cautions.extend(unsent_by_the_reference(space));
         for (section, rules) in [("where", &space.filters[..]), ("derive", &space.derived), ("require", require)] {
             for rule in rules {
                 cautions.extend(self.missing(space, &format!("{section}.{}", rule.name), rule));
@@ -201,6 +204,37 @@ fn idle_under_our_rules(space: &Space) -> Vec<Diagnostic> {
         }
     }
     cautions
+}
+
+/// What the reference simulator makes of a collective that it does not send: a broadcast is a delay, and of a scatter it knows nothing.
+fn unsent_by_the_reference(space: &Space) -> Vec<Diagnostic> {
+    let values = |id: Id| {
+        let base = space.base[id as usize];
+        let mut found: Vec<(f64, Place)> = if base.is_nan() { Vec::new() } else { vec![(base, Place::default())] };
+        for axis in &space.axes {
+            axis.visit(&mut |axis, alternative| {
+                found.extend(alternative.value(id as usize).map(|it| (it, axis.place)));
+            });
+        }
+        found
+    };
+    let is_theirs = |value: &(f64, Place)| Rules::NAMED.get(index(whole(value.0))) == Some(&Rules::ASTRA_SIM);
+    let Some(&(_, place)) = values(Id::Rules).iter().find(|value| is_theirs(value)) else { return Vec::new() };
+    let has = |collective: Collective| {
+        values(Id::Collective).iter().any(|value| Collective::ALL.get(index(whole(value.0))) == Some(&collective))
+    };
+    let said = [
+        (Collective::Broadcast, "a broadcast takes 1 ns under `rules: astra_sim`: the reference simulator sends none"),
+        (
+            Collective::Scatter,
+            "the reference simulator knows no scatter: under `rules: astra_sim` it is ours in its manner",
+        ),
+    ];
+    let caution = |(_, message): (Collective, &str)| {
+        let caution = Diagnostic::caution(message).help("write `rules: ours` to see what it costs");
+        if place == Place::default() { caution } else { caution.at(place) }
+    };
+    said.into_iter().filter(|said| has(said.0)).map(caution).collect()
 }
 
 /// Whether a key says what is computed, whatever computes it.

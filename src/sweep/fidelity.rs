@@ -119,7 +119,8 @@ impl Resolver<'_> {
 
     /// What takes every rank of a machine, beside a training job, of which one rank stands for each pipeline stage.
     pub(super) fn beyond_a_training_job(&mut self, frame: &Frame) {
-        let of_messages = [Id::Congestion, Id::Rendezvous, Id::Algorithm].into_iter().chain(OF_COLLECTIVE);
+        let of_messages =
+            [Id::Congestion, Id::Rendezvous, Id::MultiDim, Id::Algorithm].into_iter().chain(OF_COLLECTIVE);
         for found in uses(frame, of_messages, is_beyond) {
             let why = match KEYS[found.id as usize].kind {
                 Kind::Algorithm => "whose groups differ in size: a trace is made for one number of ranks",

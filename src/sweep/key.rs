@@ -251,7 +251,7 @@ AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent
     Window = "collectives.window", count(1), Default::Absent, Some("window"),
         "messages of a `direct` exchange under way at once; all of them if it is not written [ASTRA2]";
     MultiDim = "collectives.multi_dim", Kind::Choice(&MultiDim::NAMES), Default::Is(0.0), Some("multi_dim"),
-        "how a collective runs over several dimensions: `hierarchical` reduces inwards out and gathers back, `per_dimension` does all of it in one dimension after the other, `flat` runs over all NPUs at once and needs `fidelity: event_driven` [ASTRA2]";
+        "how a collective runs over several dimensions: `hierarchical` reduces inwards out and gathers back, `per_dimension` does all of it in one dimension after the other, `flat` runs over all NPUs at once, by the algorithm of the innermost dimension, and needs `fidelity: event_driven` [ASTRA2]";
     Chunks = "collectives.chunks", count(1), Default::Is(4.0), Some("chunks"),
         "into how many chunks a collective is cut; they pipeline through the dimensions. The default is that of the reference's tutorials [ASTRA2]";
     ActiveChunks = "collectives.active_chunks", count(1), Default::Is(1.0), Some("active_chunks"),
@@ -286,7 +286,7 @@ keys! {
     Efficiency = "efficiency", Kind::Share, Default::Is(1.0), Some("efficiency"), "share of the bandwidth that large messages reach";
     Price = "price", at_least_zero(Unit::DOLLAR_PER_BANDWIDTH), Default::Absent, None, "price of a NPU's bandwidth in this dimension";
     Algorithm = "algorithm", Kind::Choice(&ALGORITHMS), Default::Absent, Some("algorithm"),
-        "how collectives run in this dimension, if not as `collectives` says";
+        "how collectives run in this dimension, if not as `collectives` says; `direct(4)` with a window";
     Window = "window", count(1), Default::Absent, Some("window"),
         "messages of a `direct` exchange under way at once in this dimension, if not as `collectives` says";
 }

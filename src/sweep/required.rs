@@ -7,6 +7,7 @@ use super::resolve::Resolver;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place};
 use crate::system::MAX_DIMS;
+use crate::system::collective::Collective;
 use crate::units::narrow;
 
 impl Resolver<'_> {
@@ -111,7 +112,9 @@ impl Resolver<'_> {
             let never = !swept
                 && (fixed.is_some_and(|setting| setting.1 == 0.0)
                     || frame.surely_sets(Id::LocalReduction as usize) && fixed.is_none());
-            if !is_collective || !never {
+            let sums = |collective: &Collective| collective.sums();
+            let adds = self.walker.collectives.is_empty() || self.walker.collectives.iter().any(sums);
+            if !is_collective || (!never && adds) {
                 self.complain(
                     Diagnostic::error("the NPU's memory has no bandwidth, and reductions need it")
                         .at(of("cluster"))

@@ -5,10 +5,12 @@ use super::infeasible::{Infeasible, Reason};
 use super::share::Share;
 use super::strategy::Strategy;
 use super::{Job, Training};
-use crate::system::System;
+use crate::system::collective::Collective;
+use crate::system::hierarchy::MultiDim;
 use crate::system::network::Congestion;
 use crate::system::rules::Quirk;
-use crate::units::real;
+use crate::system::{Dimension, System};
+use crate::units::{narrow, real};
 
 /// Whether a job can run on a machine, and what it fills of its memories.
 ///
@@ -18,6 +20,11 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
     let dims = system.network.dims.len();
     if dims > 1 && system.network.congestion == Congestion::Aware && system.rules.has(Quirk::LowestDimension) {
         return Err(Infeasible::new(Reason::Congestion, real(dims as u64), 1.0));
+    }
+    if let &Job::Collective { collective, .. } = job
+        && let Some(members) = uneven(collective, system)
+    {
+        return Err(Infeasible::new(Reason::PowerOfTwo, members.into(), members.next_power_of_two().into()));
     }
     let training = match job {
         Job::Training(training) => training,
@@ -31,6 +38,22 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
         strategy.part().check(training)?;
     }
     fits(training, system)
+}
+
+/// How many members a collective's algorithm has where it takes a power of two: over all NPUs at once, and in each dimension under the
+/// rules by which members wait for single messages.
+fn uneven(collective: Collective, system: &System) -> Option<u32> {
+    let dims = &system.network.dims;
+    let is_flat = system.collectives.multi_dim == MultiDim::Flat && dims.len() > 1;
+    let needs = |dim: &Dimension| system.algorithm(collective, dim).part().needs_power_of_two(collective);
+    let uneven = |members: u32| Some(members).filter(|members| !members.is_power_of_two());
+    if is_flat {
+        dims.first().filter(|dim| needs(dim)).and_then(|_| uneven(narrow(system.network.npus())))
+    } else if system.rules.has(Quirk::UnsharedBandwidth) {
+        dims.iter().filter(|dim| needs(dim)).find_map(|dim| uneven(dim.size))
+    } else {
+        None
+    }
 }
 
 /// Whether the fullest stage fits.

@@ -51,15 +51,18 @@ pub enum Reason {
     Trace,
     /// The recorded trace loads or stores, and it is not said where.
     RemoteMemory,
+    /// An algorithm takes a power of two of members.
+    PowerOfTwo,
     /// Operations of the recorded trace wait for ever.
     Deadlock,
 }
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Algorithms,
         Self::Congestion,
+        Self::PowerOfTwo,
         Self::NoRate,
         Self::WidthPerHead,
         Self::HeadsPerKvHead,
@@ -111,6 +114,7 @@ impl Reason {
             Self::Limit => "events",
             Self::Trace => "trace",
             Self::RemoteMemory => "remote memory",
+            Self::PowerOfTwo => "power of two",
             Self::Deadlock => "deadlock",
         }
     }
@@ -146,6 +150,9 @@ impl Reason {
             Self::RemoteMemory => {
                 "the recorded trace loads or stores, and `memory` has no tier for that, or several and none is named"
             }
+            Self::PowerOfTwo => {
+                "an algorithm takes a power of two of members: under the reference simulator's rules in a dimension, over all NPUs at once always"
+            }
             Self::Deadlock => "operations of the recorded trace wait for ever: `starsweep simulate` says which",
             Self::Limit => {
                 "an event-driven simulation of the point takes more events than one point may: its status is `limit`"
@@ -176,6 +183,7 @@ impl Reason {
             Self::Algorithms => &["algorithm", "network"],
             Self::Congestion => &["congestion", "rules", "network sizes"],
             Self::TimeRange => &["bandwidth", "global_batch"],
+            Self::PowerOfTwo => &["algorithm", "network sizes"],
             Self::Limit => &["chunks", "micro_batch_size", "fidelity"],
             Self::RemoteMemory => &["remote_memory", "memory"],
             Self::Trace | Self::Deadlock => &["chakra", "comm_groups", "network sizes"],
