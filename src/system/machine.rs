@@ -208,7 +208,9 @@ impl Machine {
                 bandwidth: 1.0,
                 latency: dim.hop_latency.as_nanoseconds(),
             };
-            dimension.bandwidth = dim.bandwidth.get() / 1e9 / dimension.npu_bandwidth();
+            // One member of a dimension has no link.
+            let links = if dim.size > 1 { dimension.npu_bandwidth() } else { 1.0 };
+            dimension.bandwidth = dim.bandwidth.get() / 1e9 / links;
             dimension
         };
         let whole = collectives.multi_dim == MultiDim::Flat;
@@ -281,7 +283,7 @@ impl Machine {
         let npus = sizes.unwrap_or_default();
         let says = [
             (npus > 0, "the network has no NPU, or more than can be counted"),
-            (self.dimensions.iter().all(|it| it.size > 1), "a dimension has fewer than two members"),
+            (self.dimensions.iter().all(|it| it.size > 0), "a dimension has no member"),
             (self.dimensions.iter().all(|it| is_rate(it.bandwidth)), "a bandwidth is not above zero"),
             (self.dimensions.iter().all(|it| is_delay(it.latency)), "a latency is below zero"),
             (self.memory_bandwidth > 0.0, "the memory's bandwidth is not above zero"),

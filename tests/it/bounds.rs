@@ -49,6 +49,8 @@ prop_compose! {
         has_memory in any::<bool>(),
         dimension_order in prop::sample::select(DimensionOrder::ALL),
         queue_order in prop::sample::select(QueueOrder::ALL),
+        is_flat in prop_oneof![12 => Just(false), 1 => Just(true)],
+        rendezvous in prop_oneof![4 => Just(false), 1 => Just(true)],
     ) -> Machine {
         let mut machine = Machine {
             dimensions,
@@ -64,12 +66,17 @@ prop_compose! {
             pace: Pace::Recorded,
             remote: None,
             bus: None,
-            rendezvous: false,
+            rendezvous,
             dimension_order,
             queue_order,
             rules: Rules::OURS,
         };
-        let entries: Vec<Entry> = machine.dimensions.iter().zip(recipes).map(|it| it.1).collect();
+        let mut entries: Vec<Entry> = machine.dimensions.iter().zip(recipes).map(|it| it.1).collect();
+        if is_flat {
+            // All of them may be no power of two.
+            let entry = if entries[0].algorithm == Algorithm::Direct { entries[0] } else { Entry::of(Algorithm::Ring) };
+            entries = vec![Entry { whole: true, ..entry }];
+        }
         machine.algorithms = std::array::from_fn(|_| entries.clone());
         machine
     }
@@ -258,5 +265,34 @@ proptest! {
         // What a message has is rounded to whole bytes.
         let sent: u64 = outcome.ranks.iter().flat_map(|rank| &rank.sent).sum();
         prop_assert!(sent + needed / 100_000 >= needed, "{sent} B of {needed} B");
+        // And no more, by what sends each part once and adds it up in between; a question is 8 KiB, and a message that crosses two
+        // dimensions is sent in both.
+        let is_least = |entry: &Entry| {
+            matches!(entry.algorithm, Algorithm::Ring | Algorithm::Direct) && (!entry.whole || machine.dimensions.len() == 1)
+        };
+        let is_cut = collective.halves().is_none() || machine.hierarchy == Hierarchy::ScatterGather || machine.dimensions.len() == 1;
+        let are_least = machine.algorithms[0].iter().all(is_least) && is_cut && !machine.rendezvous;
+        if are_least && matches!(collective, Collective::AllReduce | Collective::ReduceScatter | Collective::AllGather) {
+            let most = needed + needed / 1000 + 1000 * n * machine.chunks;
+            prop_assert!(sent <= most, "{sent} B, and {needed} B are needed");
+        }
+    }
+
+    #[test]
+    fn over_one_dimension_all_at_once_is_that_dimension(
+        machine in machine(),
+        collective in prop::sample::select(&Collective::ALL),
+        units in 1_u64..9,
+    ) {
+        let one = Machine { dimensions: machine.dimensions[..1].to_vec(), ..machine };
+        let by = |whole| {
+            let entries = vec![Entry { whole, ..one.algorithms[0][0] }];
+            let machine = Machine { algorithms: std::array::from_fn(|_| entries.clone()), ..one.clone() };
+            let work = Work::Collective { collective, bytes: units * UNIT, group: None, dimensions: u32::MAX };
+            let mut draft = Draft::default();
+            draft.push(Node { id: 1, work, recorded: 0, on_host: false }, "", []);
+            outcome(&machine, &Trace::same(draft.finish().expect("a graph"), machine.npus()), Path::Automatic).ranks
+        };
+        prop_assert_eq!(by(false), by(true));
     }
 }

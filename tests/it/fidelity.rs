@@ -514,3 +514,21 @@ fn what_changes_nothing_under_our_rules_is_told() {
     assert!(said("rules: astra_sim", "congestion: unaware").is_empty());
     assert!(said("rules: ours", "congestion: aware").is_empty());
 }
+
+#[test]
+fn a_dimension_of_one_carries_nothing() {
+    let place = Place::with(
+        "\
+workload: {collective: all_reduce, size: 1 MiB}
+npus: {from: 1, to: 8, times: 2}
+network:
+  inner: {block: fully_connected, size: 1, bandwidth: 50 GB/s}
+  outer: {block: ring, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}
+collectives: {local_reduction: false, multi_dim: [hierarchical, per_dimension]}
+fidelity: [closed_form, event_driven]
+",
+    );
+    place.run();
+    let frame = all(&Folder::open(&place.out()).expect("results"));
+    assert_eq!(texts(&frame, "status"), ["feasible"; 16]);
+}

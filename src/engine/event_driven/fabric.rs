@@ -81,6 +81,7 @@ impl Fabric {
             None => trace.groups.iter().map(|group| machine.spans(&group.ranks)).collect(),
         };
         let everyone = machine.dimensions.iter().enumerate().map(|(k, dimension)| Span::whole(k, dimension.size));
+        let everyone = everyone.filter(|span| span.members > 1);
         Self {
             dimensions: machine.dimensions.iter().take(MAX_DIMS).map(dimension).collect(),
             spans,
@@ -159,7 +160,9 @@ impl Fabric {
     pub fn message(&self, machine: &Machine, way: Way, bytes: u64) -> u64 {
         let dim = way.dimension as usize;
         let dimension = &self.dimensions[dim];
-        let carry = dimension.block.part().carry(Pattern::Send { distance: 1 }, &Span::whole(dim, dimension.size));
+        // As the two members of a group that lie so far apart: it takes every link that it crosses.
+        let ends = Span { dim, size: dimension.size, members: 2, stride: way.hops.max(1) };
+        let carry = dimension.block.part().carry(Pattern::Send { distance: 1 }, &ends);
         let hops = dimension.hop_latency * f64::from(way.hops);
         let time =
             Delay::nanoseconds(machine.endpoint_delay) + hops + Bytes::new(bytes) / (dimension.bandwidth * carry.share);

@@ -325,8 +325,12 @@ impl Simulation<'_> {
             Then::Done { run, operation } => self.done(run as usize, operation),
             Then::Send { waiting } => {
                 let Waiting { address, then } = self.wire.waited(waiting);
-                let way = self.way(address.from, address.to, address.bytes);
-                self.go_out(address, way, then);
+                if self.fabric.is_some() {
+                    self.go_on_fabric(address.from, address.to, address, then);
+                } else {
+                    let way = self.way(address.from, address.to, address.bytes);
+                    self.go_out(address, way, then);
+                }
             }
             Then::Receive { waiting } => {
                 let Waiting { address, then } = self.wire.waited(waiting);
@@ -338,12 +342,16 @@ impl Simulation<'_> {
     /// Sends a message, after its receiver has asked for it if there is a rendezvous.
     fn send(&mut self, address: Address, way: (Way, Option<u64>), then: Then) {
         if self.machine.rendezvous {
-            let waiting = self.wait(address, then);
-            let question = question(address);
-            self.wire.receive(&mut self.clock, question, Then::Send { waiting });
+            self.await_question(address, then);
         } else {
             self.go_out(address, way, then);
         }
+    }
+
+    /// A message waits until its receiver asks for it.
+    fn await_question(&mut self, address: Address, then: Then) {
+        let waiting = self.wait(address, then);
+        self.wire.receive(&mut self.clock, question(address), Then::Send { waiting });
     }
 
     /// A message goes out on its way.

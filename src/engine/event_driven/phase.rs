@@ -155,7 +155,8 @@ impl Simulation<'_> {
         let takes_part: ArrayVec<bool, MOST> = logical.iter().map(|logical| logical.takes_part).collect();
         let chunk = self.npus[npu as usize].made;
         let dimensions = &machine.dimensions;
-        let ask = Ask { dimensions, chunk, left, bytes, takes_part: &takes_part, collective };
+        let is_mirrored = machine.rules.has(Quirk::MirroredLoads);
+        let ask = Ask { dimensions, chunk, left, bytes, takes_part: &takes_part, collective, is_mirrored };
         let order = machine.dimension_order;
         let is_planned = collective != Collective::AllToAll && self.is_by_load(group, logical);
         let order = if order.part().is_by_load() && !is_planned { DimensionOrder::Ascending } else { order };
@@ -308,7 +309,8 @@ impl Simulation<'_> {
             found.push(Logical { entry, dimension: 0, members, count, me, takes_part, span: None });
             return found;
         };
-        if let Some(&entry) = entries.first().filter(|entry| entry.whole) {
+        // Over one dimension that is the dimension.
+        if let Some(&entry) = entries.first().filter(|entry| entry.whole && spans.len() > 1) {
             let everyone = (Members::Every { first: 0, stride: 1 }, machine.npus(), rank);
             let (members, count, me) = group.map_or(everyone, |group| {
                 let me = ranks.iter().position(|&other| other == rank).unwrap_or(0);

@@ -87,13 +87,16 @@ impl Simulation<'_> {
             let is_odd = self.tree_of(npu, part, collective, logical)?.unwrap_or(false);
             let steps = match (&mut self.fabric, logical.span) {
                 (Some(fabric), Some(span)) => Some(fabric.steps(machine, entry, part, size, &span)),
-                _ if entry.algorithm.part().needs_power_of_two() && !count.is_power_of_two() => {
+                _ if entry.algorithm.part().needs_power_of_two(part) && !count.is_power_of_two() => {
                     return Err(Refused::NoPower { algorithm: entry.algorithm.name(), members: count });
                 }
                 _ => None,
             };
+            // As messages an all-gather's part is what the member brings in.
+            let is_shard = steps.is_none() && part == Collective::AllGather;
+            let entering = if is_shard { size / f64::from(count) } else { size };
             self.chunks.made.push(Phase {
-                bytes: Bytes::from_real(size).get(),
+                bytes: Bytes::from_real(entering).get(),
                 queue: if steps.is_some() { dimension * machine.queues } else { machine.line(dimension) },
                 algorithm: entry.algorithm,
                 collective: part,
@@ -110,8 +113,17 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A message takes its turn in every dimension of its way, then it has arrived.
+    /// A message goes out, after its receiver has asked for it if there is a rendezvous.
     pub(super) fn send_on_fabric(&mut self, npu: u32, to: u32, address: Address, then: Then) {
+        if self.machine.rendezvous {
+            self.await_question(address, then);
+        } else {
+            self.go_on_fabric(npu, to, address, then);
+        }
+    }
+
+    /// A message takes its turn in every dimension of its way, then it has arrived.
+    pub(super) fn go_on_fabric(&mut self, npu: u32, to: u32, address: Address, then: Then) {
         let machine = self.machine;
         let from = self.rank_of(npu);
         let Some(fabric) = &self.fabric else { return };

@@ -239,7 +239,7 @@ impl Search<'_> {
             return Err("a collective is a graph of its own");
         }
         let entries = &machine.algorithms[collective];
-        let is_whole = entries.first().is_some_and(|entry| entry.whole);
+        let is_whole = entries.first().is_some_and(|entry| entry.whole) && machine.dimensions.len() > 1;
         if is_whole && shares_bandwidth(machine) {
             return Err("messages of one ring over all dimensions take turns in each");
         }
@@ -248,7 +248,7 @@ impl Search<'_> {
             let dimensions = if group.is_some() { u32::MAX } else { dimensions };
             self.is_everybody |= dimensions;
             for (entry, dimension) in entries.iter().zip(&machine.dimensions) {
-                regular(*entry, dimension.size)?;
+                regular(*entry, kind, dimension.size)?;
                 if entry.whole && machine.dimensions.len() > 1 {
                     return Err("one ring goes through several dimensions");
                 }
@@ -259,12 +259,13 @@ impl Search<'_> {
         if let Some(&shape) = self.shapes.get(&(group, collective)) {
             return Ok(shape);
         }
-        let is_flat = (machine.rules.has(Quirk::FlatGroups) && !shares_bandwidth(machine)) || is_whole;
-        if !is_flat && let Some(spans) = machine.spans(&self.trace.groups[group as usize].ranks) {
+        let is_flat = machine.rules.has(Quirk::FlatGroups) && !shares_bandwidth(machine);
+        let spans = machine.spans(&self.trace.groups[group as usize].ranks).filter(|it| !is_whole || it.len() < 2);
+        if !is_flat && let Some(spans) = spans {
             let mut words: Vec<u8> = Vec::new();
             for span in &spans {
                 if let Some(&entry) = entries.get(span.dim).or(entries.last()) {
-                    regular(entry, span.members)?;
+                    regular(entry, kind, span.members)?;
                 }
                 let line = [span.dim as u64, u64::from(span.members), u64::from(span.stride)];
                 for word in line {
@@ -281,15 +282,15 @@ impl Search<'_> {
         let entry = machine.flat(kind);
         let ranks = &self.trace.groups[group as usize].ranks;
         let members = narrow(ranks.len() as u64);
-        regular(entry, members)?;
+        regular(entry, kind, members)?;
         let way = |from: u32, to: u32| machine.way(ranks[from as usize], ranks[to as usize]);
         let mut words: Vec<u8> = members.to_le_bytes().to_vec();
         let mut is_regular = true;
         if members > 1 {
-            // What halves there are go to the same members.
+            // What halves there are go to the same members; an all-to-all goes to others.
             let algorithm = entry.algorithm.part();
             let part = |me| Part {
-                collective: Collective::ReduceScatter,
+                collective: if kind == Collective::AllToAll { kind } else { Collective::ReduceScatter },
                 bytes: 0,
                 me,
                 members,
@@ -406,11 +407,11 @@ impl Search<'_> {
 }
 
 /// Whether every member of an algorithm does the same.
-fn regular(entry: Entry, members: u32) -> Result<(), &'static str> {
+fn regular(entry: Entry, collective: Collective, members: u32) -> Result<(), &'static str> {
     let algorithm = entry.algorithm.part();
     if algorithm.branch(0, 2, false).is_some() {
         Err("the members of a tree do different things")
-    } else if algorithm.needs_power_of_two() && !members.is_power_of_two() {
+    } else if algorithm.needs_power_of_two(collective) && !members.is_power_of_two() {
         Err("halving and doubling over no power of two")
     } else {
         Ok(())

@@ -87,8 +87,8 @@ impl CollectiveAlgorithm for DoubleBinaryTree {
         Some(position(me, members, is_odd).branch)
     }
 
-    fn needs_power_of_two(&self) -> bool {
-        true
+    fn needs_power_of_two(&self, collective: Collective) -> bool {
+        has_tree(collective)
     }
 
     fn summary(&self) -> &'static str {

@@ -69,7 +69,9 @@ impl CollectiveAlgorithm for HalvingDoubling {
     }
 
     fn count(&self, part: &Part) -> u32 {
-        if part.collective.halves().is_some() {
+        if part.collective == Collective::AllToAll {
+            part.members.next_power_of_two().ilog2()
+        } else if part.collective.halves().is_some() {
             (u64::from(part.members) * u64::from(part.members)).ilog2()
         } else {
             part.members.ilog2()
@@ -80,6 +82,13 @@ impl CollectiveAlgorithm for HalvingDoubling {
     /// for ever.
     fn message(&self, part: &Part, number: u32) -> Message {
         let Part { bytes, me, members, .. } = *part;
+        if part.collective == Collective::AllToAll {
+            // Bruck's: the blocks whose number has a bit go as far as the bit says.
+            let level = number % self.count(part).max(1);
+            let blocks = u64::from(bruck_blocks(members, level));
+            let (to, from) = part.apart(1 << level);
+            return Message { bytes: bytes / u64::from(members) * blocks, to, from };
+        }
         let levels = members.ilog2();
         let shifted = |bytes: u64, times: u32| bytes.checked_shl(times).unwrap_or(0);
         let (bytes, distance) = match part.collective {
@@ -105,8 +114,8 @@ impl CollectiveAlgorithm for HalvingDoubling {
         part.members.ilog2() - 1
     }
 
-    fn needs_power_of_two(&self) -> bool {
-        true
+    fn needs_power_of_two(&self, collective: Collective) -> bool {
+        collective != Collective::AllToAll
     }
 
     fn summary(&self) -> &'static str {
@@ -128,12 +137,17 @@ fn halved(times: u32) -> f64 {
 fn bruck(members: u32, emit: &mut dyn FnMut(Step)) {
     for level in 0..members.next_power_of_two().ilog2() {
         let bit = 1_u32 << level;
-        let period = 2 * bit;
-        let blocks = (members / period) * bit + (members % period).saturating_sub(bit);
-        let sent = f64::from(blocks) / f64::from(members);
+        let sent = f64::from(bruck_blocks(members, level)) / f64::from(members);
         let distance = bit.min(members - bit);
         emit(exchange(distance, sent, 0.0));
     }
+}
+
+/// How many of so many blocks have a bit in their number.
+const fn bruck_blocks(members: u32, level: u32) -> u32 {
+    let bit = 1_u32 << level;
+    let period = 2 * bit;
+    (members / period) * bit + (members % period).saturating_sub(bit)
 }
 
 #[cfg(test)]

@@ -269,8 +269,8 @@ pub trait CollectiveAlgorithm {
         None
     }
 
-    /// Whether messages reach their goal only among a power of two of members.
-    fn needs_power_of_two(&self) -> bool {
+    /// Whether messages of a collective reach their goal only among a power of two of members.
+    fn needs_power_of_two(&self, _collective: Collective) -> bool {
         false
     }
 
@@ -397,6 +397,29 @@ mod tests {
                     .part()
                     .steps(collective, (8, 7), &mut |step| reduced += f64::from(step.repeat) * step.reduced);
                 assert!((reduced - expect).abs() < 1e-12, "{algorithm:?} {collective:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_have_the_bytes_of_steps() {
+        for algorithm in Algorithm::ALL {
+            for collective in Collective::ALL {
+                for members in [2, 4, 8, 16] {
+                    let whole = 1 << 20;
+                    let own = if collective == Collective::AllGather { whole / u64::from(members) } else { whole };
+                    let window = algorithm.part().window(None, members);
+                    let part = Part { collective, bytes: own, me: 0, members, step: 1, window, is_group: false };
+                    let messages = (0..algorithm.part().count(&part)).map(|k| algorithm.part().message(&part, k).bytes);
+                    let mut steps = 0.0;
+                    algorithm.part().steps(collective, (members, window), &mut |step| {
+                        steps += f64::from(step.repeat) * step.sent;
+                    });
+                    let has_tree =
+                        algorithm.part().branch(0, members, false).is_some() && collective.halves().is_some();
+                    let sent = crate::units::real(messages.sum()) / crate::units::real(whole);
+                    assert!(has_tree || (sent - steps).abs() < 1e-9, "{algorithm:?} {collective:?} over {members}");
+                }
             }
         }
     }

@@ -295,7 +295,7 @@ impl Trace {
     fn joins_all(&self, machine: &Machine, collective: Collective, group: Option<u32>, involved: u32) -> bool {
         let (taking, are_all) = self.taking(machine, collective, group, involved);
         let is_good = |&(algorithm, members): &(Algorithm, u32)| {
-            !algorithm.part().needs_power_of_two() || members.is_power_of_two()
+            !algorithm.part().needs_power_of_two(collective) || members.is_power_of_two()
         };
         are_all && !taking.is_empty() && taking.iter().all(is_good)
     }
@@ -313,7 +313,8 @@ impl Trace {
                 }
                 for (algorithm, members) in self.taking(machine, collective, group, dimensions).0 {
                     // A tree among no power of two is refused as it begins.
-                    let is_uneven = algorithm == Algorithm::HalvingDoubling && !members.is_power_of_two();
+                    let needs = algorithm.part().needs_power_of_two(collective);
+                    let is_uneven = algorithm == Algorithm::HalvingDoubling && needs && !members.is_power_of_two();
                     if is_uneven && known.insert((collective, members)) {
                         faults.push(Fault::NoPower { at: self.spot(rank, place), collective, members });
                     }
