@@ -228,7 +228,7 @@ fn check(machine: &Machine, outcome: &Outcome) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 800, ..ProptestConfig::default() })]
 
     #[test]
     fn no_rank_ends_before_its_links_can_have_carried_what_it_sends(

@@ -40,8 +40,8 @@ pub struct Npu {
     made_in: BTreeMap<u32, u64>,
     /// At which dimension the next chunk begins, where they take turns: of all, or under our rules of each group.
     pub turns_of: BTreeMap<Option<u32>, usize>,
-    /// Trees made, by collective and dimension.
-    pub trees: Vec<[u32; Collective::ALL.len()]>,
+    /// Trees made, by group under our rules, dimension and collective.
+    pub trees: BTreeMap<(Option<u32>, usize, Collective), u32>,
 }
 
 /// What a chunk is doing.
@@ -141,7 +141,7 @@ impl Npu {
             made: 0,
             made_in: BTreeMap::new(),
             turns_of: BTreeMap::new(),
-            trees: vec![[0; Collective::ALL.len()]; dimensions],
+            trees: BTreeMap::new(),
         }
     }
 }

@@ -365,8 +365,13 @@ impl Simulation<'_> {
         if self.machine.rendezvous {
             let waiting = self.wait(address, then);
             let question = question(address);
-            let way = self.way(question.from, question.to, question.bytes);
-            self.go_out(question, way, Then::Receive { waiting });
+            let then = Then::Receive { waiting };
+            if self.fabric.is_some() {
+                self.go_on_fabric(question.from, question.to, question, then);
+            } else {
+                let way = self.way(question.from, question.to, question.bytes);
+                self.go_out(question, way, then);
+            }
         } else {
             self.wire.receive(&mut self.clock, address, then);
         }

@@ -241,7 +241,7 @@ impl Simulation<'_> {
             let state = &mut self.npus[npu as usize];
             let (queue, clockwise) = state.queue(logical.dimension, turn, self.machine.queues);
             let Entry { algorithm, window, .. } = logical.entry;
-            let tree = self.tree_of(npu, part, collective, logical)?;
+            let tree = self.tree_of(npu, (part, collective, None), logical)?;
             self.chunks.made.push(Phase {
                 bytes,
                 queue,
@@ -265,8 +265,7 @@ impl Simulation<'_> {
     pub(super) fn tree_of(
         &mut self,
         npu: u32,
-        part: Collective,
-        collective: Collective,
+        (part, collective, group): (Collective, Collective, Option<u32>),
         logical: &Logical,
     ) -> Result<Option<bool>, Refused> {
         if !self.machine.goes_by_tree(logical.entry.algorithm, part) {
@@ -275,7 +274,8 @@ impl Simulation<'_> {
         if self.fabric.is_none() && !logical.count.is_power_of_two() {
             return Err(Refused::NoPower { algorithm: logical.entry.algorithm.name(), members: logical.count });
         }
-        let trees = &mut self.npus[npu as usize].trees[logical.dimension][collective as usize];
+        let trees = &mut self.npus[npu as usize].trees;
+        let trees = trees.entry((group, logical.dimension, collective)).or_default();
         let is_odd = trees.is_multiple_of(2);
         *trees += 1;
         Ok(Some(is_odd))

@@ -53,7 +53,7 @@ impl Simulation<'_> {
             let (order, taken) = self.order(npu, (collective, group), &logical, left, bytes.div_ceil(machine.chunks));
             left -= taken.min(left);
             let size = if is_flexible { real(taken) } else { each };
-            if let Err(refused) = self.phases_on_fabric(npu, collective, size, (&logical, &order)) {
+            if let Err(refused) = self.phases_on_fabric(npu, (collective, group), size, (&logical, &order)) {
                 self.refused.get_or_insert(refused);
                 return;
             }
@@ -72,7 +72,7 @@ impl Simulation<'_> {
     fn phases_on_fabric(
         &mut self,
         npu: u32,
-        collective: Collective,
+        (collective, group): (Collective, Option<u32>),
         size: f64,
         (logical, order): (&[Logical], &[u8]),
     ) -> Result<(), Refused> {
@@ -84,7 +84,8 @@ impl Simulation<'_> {
         for (part, logical, size) in whole {
             let Logical { entry, members, count, me, .. } = *logical;
             let dimension = narrow(logical.dimension as u64);
-            let is_odd = self.tree_of(npu, part, collective, logical)?.unwrap_or(false);
+            // Members of another group have made other trees: each group counts for itself.
+            let is_odd = self.tree_of(npu, (part, collective, group), logical)?.unwrap_or(false);
             let steps = match (&mut self.fabric, logical.span) {
                 (Some(fabric), Some(span)) => Some(fabric.steps(machine, entry, part, size, &span)),
                 _ if entry.algorithm.part().needs_power_of_two(part) && !count.is_power_of_two() => {
