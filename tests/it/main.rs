@@ -15,6 +15,7 @@ mod golden;
 mod golden_files;
 mod laws;
 mod links;
+mod models;
 mod named_files;
 mod papers;
 mod quirks;
