@@ -12,6 +12,8 @@ use crate::units::{narrow, whole};
 pub enum Form {
     /// As JSON.
     Json,
+    /// As JSON, and as nothing that is only like it.
+    Strict,
     /// As YAML.
     Yaml,
 }
@@ -20,7 +22,7 @@ impl Form {
     /// What to do about a file that is not in its form.
     const fn help(self) -> &'static str {
         match self {
-            Self::Json => "the file is JSON: `{\"key\": value, \"list\": [1, 2]}`",
+            Self::Json | Self::Strict => "the file is JSON: `{\"key\": value, \"list\": [1, 2]}`",
             Self::Yaml => "the file is YAML: `key: value` lines, lists in `[a, b]`",
         }
     }
@@ -59,10 +61,14 @@ pub fn open(path: &Path, what: &str, form: Form, remarks: &mut Remarks) -> Optio
         }
     };
     if let Value::Map(_) = node.value {
-        if form == Form::Json
+        if form != Form::Yaml
             && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text)
         {
             let place = at(narrow(error.line() as u64).max(1), narrow(error.column() as u64).max(1));
+            if form == Form::Strict {
+                remarks.say(Diagnostic::error(format!("{what} is no JSON here")).at(place).help(form.help()));
+                return None;
+            }
             let caution =
                 Diagnostic::caution(format!("{what} is no JSON here, and the reference simulator refuses it"));
             remarks.say(caution.at(place).help(form.help()));

@@ -16,7 +16,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-pub use fields::inverse;
+pub use fields::{Form, inverse, open};
 pub use system::word as algorithm_word;
 pub use trace::contents;
 pub use write::{Failure, options, write, write_trace};

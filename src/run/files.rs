@@ -1,4 +1,4 @@
-//! The files of the reference simulator that a sweep names, in the words of a sweep: each is read once [ASTRA2].
+//! The files that a sweep names, the reference simulator's and models', in the words of a sweep: each is read once [ASTRA2].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::config;
 use super::traces::{Found, Traces};
 use crate::astra_sim::{
     Options, algorithm_word, contents, inverse, read_network, read_own, read_recorded, read_system,
@@ -35,6 +36,8 @@ struct Read {
     texts: Remarks,
     networks: BTreeMap<String, Said>,
     systems: BTreeMap<String, SystemFile>,
+    /// Models, by path and the keys that are written beside it.
+    models: BTreeMap<(String, Vec<String>), Said>,
     contents: BTreeMap<(String, Option<String>), u64>,
     /// Collectives that are traces of their own, by path and number of members.
     own: BTreeMap<(String, u32), OwnCell>,
@@ -124,6 +127,19 @@ impl Loader for Files {
         file.said = read.said(file.said.node, remarks);
         read.systems.insert(path.to_owned(), file.clone());
         file
+    }
+
+    fn model(&self, path: &str, beside: &[&str]) -> Said {
+        let key = (path.to_owned(), beside.iter().map(|&key| key.to_owned()).collect());
+        let mut read = self.lock();
+        if let Some(said) = read.models.get(&key) {
+            return said.clone();
+        }
+        let mut remarks = Remarks::default();
+        let node = config::read(&self.folder.join(path), beside, &mut remarks);
+        let said = read.said(node, remarks);
+        read.models.insert(key, said.clone());
+        said
     }
 
     fn content(&self, prefix: &str, groups: Option<&str>) -> u64 {
@@ -269,7 +285,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// A mapping of values as they are written.
-fn mapping(lines: impl IntoIterator<Item = (String, Value)>) -> Value {
+pub(super) fn mapping(lines: impl IntoIterator<Item = (String, Value)>) -> Value {
     let place = Place::default();
     let entry = |(key, value)| Entry { key, place, node: Node { value, place } };
     Value::Map(lines.into_iter().map(entry).collect())

@@ -1,9 +1,11 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
 pub mod compare;
+pub mod config;
 pub mod deadlock;
 pub mod document;
 pub mod evaluate;
+pub mod families;
 pub mod files;
 pub mod known;
 pub mod layout;

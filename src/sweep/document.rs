@@ -121,6 +121,9 @@ pub fn schema() -> Value {
         cluster.insert("network".into(), any_of(&json!({"type": "object", "additionalProperties": lines(DIM_KEYS)})));
         cluster.insert("each_dimension".into(), lines(DIM_KEYS));
     }
+    if let Some(model) = fields(&mut root, "model") {
+        model.insert("hf".into(), json!({"type": ["string", "array"]}));
+    }
     if let Some(collectives) = fields(&mut root, "collectives") {
         collectives.insert("astra_sim".into(), json!({"type": ["string", "array"]}));
     }

@@ -75,7 +75,7 @@ pub(super) fn section_help(path: &str) -> String {
             "write named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`".into()
         }
         "model" => {
-            "write the name of a preset (`starsweep list models`), or a mapping with `layers`, `hidden`, ...".into()
+            "write the name of a preset (`starsweep list models`), `{hf: ./config.json}`, or a mapping with `layers`, `hidden`, ...".into()
         }
         _ if known.is_empty() => "write a mapping".into(),
         _ => format!("write a mapping with {}", quoted(&known)),

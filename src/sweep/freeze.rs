@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::key::{Id, KEYS};
-use super::outside::{ASTRA_SIM, Named, RELATIVE_TO};
+use super::outside::{Named, RELATIVE_TO, names_files};
 use super::preset;
 use super::walk::Walker;
 use crate::input::tree::{Entry, Node, Value};
@@ -58,7 +58,7 @@ pub fn relative_to(folder: &str) -> String {
 /// Puts the names of files' mappings in the place of their paths.
 fn name_files(entries: &mut [Entry], files: &[Named]) {
     for entry in entries {
-        if entry.key == ASTRA_SIM {
+        if names_files(&entry.key) {
             name_file(entry, files);
             continue;
         }

@@ -382,6 +382,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
         "astra_sim",
         "a file of the reference simulator stands in `network` or in `collectives`: `network: {astra_sim: nets/mine.yml}`",
     ),
+    ("hf", "a model's `config.json` stands in `model`, without a preset beside it: `model: {hf: ./config.json}`"),
     (
         "chakra",
         "a recorded trace stands in `workload`, a collective that is a trace in `algorithm`: `{chakra: mine/allreduce}`",
@@ -447,7 +448,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("oversubscription", "oversubscribed dimensions"),
     ("in_network", "collectives inside the network"),
     ("efficiency_like", "efficiencies borrowed from another NPU"),
-    ("hf", "models from a `config.json`"),
 ];
 
 /// Values that the language will have and this version does not understand, by key.

@@ -14,7 +14,11 @@ use crate::workload::trace::{Graph, Trace};
 
 /// The key that names a file of the reference simulator.
 pub const ASTRA_SIM: &str = "astra_sim";
+/// The key that names a model's `config.json`.
+pub const HF: &str = "hf";
 
+/// What every model's file is called.
+const CONFIG: &str = "config.json";
 /// Where the files are.
 const RELATIVE: &str = "paths are relative to the sweep file";
 /// The key that says from which folder paths go.
@@ -36,6 +40,9 @@ pub trait Loader: Debug + Send + Sync {
 
     /// A system file of the reference simulator as the keys of `collectives`, without their algorithms.
     fn system(&self, path: &str) -> SystemFile;
+
+    /// A model's `config.json` as the keys of `model`; what it lacks is no mistake where a key is written beside it.
+    fn model(&self, path: &str, beside: &[&str]) -> Said;
 
     /// A hash of all that the files of a trace hold, and that of its groups.
     fn content(&self, prefix: &str, groups: Option<&str>) -> u64;
@@ -86,24 +93,41 @@ pub struct Named {
 
 /// The key of a mapping that says what the others go over: a preset, or a file where one may stand.
 pub(super) fn base<'a>(path: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
-    entries.iter().find(|entry| entry.key == "preset" || (entry.key == ASTRA_SIM && takes_files(path)))
+    entries
+        .iter()
+        .find(|entry| entry.key == "preset" || (names_files(&entry.key) && file_key(path) == Some(&entry.key)))
 }
 
-/// Whether a file of the reference simulator may stand at a path.
-fn takes_files(path: &str) -> bool {
-    matches!(path, "cluster.network" | "collectives")
+/// Whether a key names files.
+pub(super) fn names_files(key: &str) -> bool {
+    matches!(key, ASTRA_SIM | HF)
 }
 
-/// What a file is called in tables: its name without its ending.
+/// The key of the files that may stand at a path.
+fn file_key(path: &str) -> Option<&'static str> {
+    match path {
+        "cluster.network" | "collectives" => Some(ASTRA_SIM),
+        "model" => Some(HF),
+        _ => None,
+    }
+}
+
+/// What a file is called in tables: its name without its ending; a `config.json` as the folder in which it is.
 pub(super) fn stem(path: &str) -> String {
-    Path::new(path).file_stem().map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
+    let path_of = Path::new(path);
+    let folder = path_of.parent().and_then(Path::file_name).filter(|_| path_of.ends_with(CONFIG));
+    folder.or(path_of.file_stem()).map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// What is said where a file's name should stand.
-fn no_path(place: Place) -> Diagnostic {
-    Diagnostic::error(format!("`{ASTRA_SIM}` takes the path of a file"))
+fn no_path(path: &str, place: Place) -> Diagnostic {
+    let (key, one, many) = match file_key(path) {
+        Some(HF) => (HF, "./config.json", "models/*/config.json"),
+        _ => (ASTRA_SIM, "nets/mine.yml", "nets/*.yml"),
+    };
+    Diagnostic::error(format!("`{key}` takes the path of a file"))
         .at(place)
-        .help(format!("write `{{{ASTRA_SIM}: nets/mine.yml}}`; `\"nets/*.yml\"` is an alternative for each file"))
+        .help(format!("write `{{{key}: {one}}}`; `\"{many}\"` is an alternative for each file"))
 }
 
 impl Walker {
@@ -134,7 +158,7 @@ impl Walker {
         let (Value::Text(text), Some(loader)) = (&pattern.value, self.loader.clone()) else {
             let is_text = matches!(pattern.value, Value::Text(_));
             let unread = || Diagnostic::error("files cannot be read from here").at(pattern.place);
-            self.complain(if is_text { unread() } else { no_path(pattern.place) });
+            self.complain(if is_text { unread() } else { no_path(path, pattern.place) });
             return Vec::new();
         };
         let paths = loader.paths(text);
@@ -144,10 +168,10 @@ impl Walker {
         }
         let mut names = Vec::new();
         for file in &paths {
-            let said = if path == "collectives" {
-                self.system_file(file, loader.system(file), over, pattern.place)
-            } else {
-                loader.network(file)
+            let said = match path {
+                "collectives" => self.system_file(file, loader.system(file), over, pattern.place),
+                "model" => loader.model(file, &keys(over)),
+                _ => loader.network(file),
             };
             for remark in said.found {
                 let remark = match (remark.place, &remark.help) {
@@ -185,6 +209,13 @@ impl Walker {
         }
         name
     }
+}
+
+/// The keys of mappings.
+fn keys<'a>(nodes: &[&'a Node]) -> Vec<&'a str> {
+    let entries =
+        nodes.iter().filter_map(|node| if let Value::Map(entries) = &node.value { Some(entries) } else { None });
+    entries.flatten().map(|entry| entry.key.as_str()).collect()
 }
 
 /// A mapping as if it stood at one place.

@@ -142,7 +142,7 @@ impl Walker {
                     let rest = Node { value: Value::Map(rest), place: node.place };
                     let over: Vec<&Node> = std::iter::once(&rest).chain(over.iter().copied()).collect();
                     match &base.node.value {
-                        _ if base.key == outside::ASTRA_SIM => self.files(path, &base.node, &over, frame, label),
+                        _ if outside::names_files(&base.key) => self.files(path, &base.node, &over, frame, label),
                         Value::Text(_) | Value::List(_) => self.section(path, &base.node, &over, frame, label),
                         _ => self.complain(
                             Diagnostic::error("`preset` takes a name")
@@ -225,7 +225,7 @@ impl Walker {
                 Value::Text(name) => Some(name.clone()),
                 Value::Map(entries) => outside::base(path, entries).and_then(|base| {
                     let name = base.node.scalar()?;
-                    Some(if base.key == outside::ASTRA_SIM { outside::stem(&name) } else { name })
+                    Some(if outside::names_files(&base.key) { outside::stem(&name) } else { name })
                 }),
                 _ => None,
             };
@@ -492,7 +492,7 @@ impl Walker {
 
 /// The value that a line takes, and the mappings that go over it: a name, a list or a preset goes over all before it.
 pub(super) fn base_and_over(nodes: &[Node]) -> (&Node, Vec<&Node>) {
-    let has_base = |node: &Node| node.get("preset").is_some() || node.get(outside::ASTRA_SIM).is_some();
+    let has_base = |node: &Node| ["preset", outside::ASTRA_SIM, outside::HF].iter().any(|key| node.get(key).is_some());
     let replaces = |node: &Node| !matches!(node.value, Value::Map(_)) || has_base(node);
     let base = nodes.iter().rposition(replaces).unwrap_or(0);
     (&nodes[base], nodes[base + 1..].iter().collect())
