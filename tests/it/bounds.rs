@@ -49,7 +49,7 @@ prop_compose! {
         has_memory in any::<bool>(),
         dimension_order in prop::sample::select(DimensionOrder::ALL),
         queue_order in prop::sample::select(QueueOrder::ALL),
-        is_flat in prop_oneof![12 => Just(false), 1 => Just(true)],
+        is_flat in prop_oneof![8 => Just(false), 1 => Just(true)],
         rendezvous in prop_oneof![4 => Just(false), 1 => Just(true)],
     ) -> Machine {
         let mut machine = Machine {
@@ -228,7 +228,7 @@ fn check(machine: &Machine, outcome: &Outcome) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn no_rank_ends_before_its_links_can_have_carried_what_it_sends(
@@ -262,9 +262,10 @@ proptest! {
             Collective::Scatter => (n - 1) * bytes / n,
             Collective::AllGather => (n - 1) * n * bytes,
         };
-        // What a message has is rounded to whole bytes.
+        // What a message has is rounded to whole bytes: of each chunk, in each dimension, there and back.
         let sent: u64 = outcome.ranks.iter().flat_map(|rank| &rank.sent).sum();
-        prop_assert!(sent + needed / 100_000 >= needed, "{sent} B of {needed} B");
+        let rounded = needed / 100_000 + 2 * n * machine.chunks * machine.dimensions.len() as u64;
+        prop_assert!(sent + rounded >= needed, "{sent} B of {needed} B");
         // And no more, by what sends each part once and adds it up in between; a question is 8 KiB, and a message that crosses two
         // dimensions is sent in both.
         let is_least = |entry: &Entry| {

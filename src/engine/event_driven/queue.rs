@@ -69,7 +69,9 @@ impl Simulation<'_> {
             });
             return place.map_or(0, |place| place + 1);
         }
-        if self.machine.queue_order.part().is_plain() {
+        // On the fabric, who goes message by message waits for the others' same chunk: none may overtake on one rank alone.
+        let waits = self.fabric.is_some() && self.chunks.phase(k).course == Course::Messages;
+        if waits || self.machine.queue_order.part().is_plain() {
             return queued.len();
         }
         let seen = |&chunk: &u32| {
