@@ -44,6 +44,9 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
 /// rules by which members wait for single messages.
 fn uneven(collective: Collective, system: &System) -> Option<u32> {
     let dims = &system.network.dims;
+    if collective == Collective::Broadcast && system.rules.has(Quirk::BroadcastIsADelay) {
+        return None;
+    }
     let is_flat = system.collectives.multi_dim == MultiDim::Flat && dims.len() > 1;
     let needs = |dim: &Dimension| system.algorithm(collective, dim).part().needs_power_of_two(collective);
     let uneven = |members: u32| Some(members).filter(|members| !members.is_power_of_two());

@@ -516,6 +516,27 @@ fn what_changes_nothing_under_our_rules_is_told() {
 }
 
 #[test]
+fn what_the_reference_halves_among_six_has_its_reason() {
+    let place = Place::with(
+        "\
+workload: {collective: [all_reduce, all_to_all, broadcast], size: 1 MiB}
+network: {a: {block: switch, size: [6, 8], bandwidth: 50 GB/s}}
+collectives: {local_reduction: false, algorithm: halving_doubling}
+rules: [ours, astra_sim]
+fidelity: event_driven
+",
+    );
+    place.run();
+    let frame = all(&Folder::open(&place.out()).expect("results"));
+    let reasons = texts(&frame, "reason");
+    // An all-to-all is Bruck's, and a broadcast is not sent.
+    let told = |column: &str| texts(&frame, column).into_iter().zip(&reasons).filter(|it| it.1 == "power of two");
+    assert_eq!(told("collective").map(|it| it.0).collect::<Vec<_>>(), ["all_reduce"]);
+    assert_eq!(told("rules").map(|it| it.0).collect::<Vec<_>>(), ["astra_sim"]);
+    assert_eq!(reasons.iter().filter(|reason| !reason.is_empty()).count(), 1);
+}
+
+#[test]
 fn a_dimension_of_one_carries_nothing() {
     let place = Place::with(
         "\
