@@ -4,14 +4,14 @@ use super::evaluate::Evaluation;
 use super::files::of_collectives;
 use crate::astra_sim::fit;
 use crate::engine::Report;
-use crate::engine::event_driven::{Ask, LIMIT, Outcome, Rank, Refused, simulate_by};
+use crate::engine::event_driven::{Ask, LIMIT, Outcome, Rank, simulate_by};
 use crate::input::Remarks;
 use crate::sweep::recording::{Own, Recording};
 use crate::sweep::{Inputs, Sweep, point};
 use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::{Machine, Place, RemoteMemory};
-use crate::units::{Bytes, Time, narrow, real};
+use crate::units::{Bytes, Time, narrow};
 use crate::workload::program::Account;
 use crate::workload::trace::graph::Draft;
 use crate::workload::trace::{Graph, Node, Trace, Work};
@@ -87,10 +87,7 @@ fn alone(
 /// What a trace comes to, if it comes to an end.
 fn simulate(machine: &Machine, trace: &Trace) -> Result<Outcome, Infeasible> {
     let ask = Ask { limit: Some(LIMIT), ..Ask::default() };
-    let outcome = simulate_by(machine, trace, ask).map_err(|why| match why {
-        Refused::Limit(limit) => Infeasible::new(Reason::Limit, f64::INFINITY, real(limit)),
-        _ => refused(Reason::Trace),
-    })?;
+    let outcome = simulate_by(machine, trace, ask).map_err(|why| why.infeasible())?;
     if outcome.stuck.is_empty() { Ok(outcome) } else { Err(refused(Reason::Deadlock)) }
 }
 

@@ -11,7 +11,7 @@ use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
 use crate::system::network::{Span, Spans};
-use crate::units::{Bytes, Time, narrow, real};
+use crate::units::{Bytes, Time, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{self, Placement};
 use crate::workload::program::{Account, Program, Work};
@@ -30,16 +30,10 @@ pub const LIMIT: u64 = 20_000_000;
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
     let machine = Machine::of(system, tier(program));
     let too_long = || Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
-    let too_many = || Infeasible::new(Reason::Limit, f64::INFINITY, real(LIMIT));
-    let why = |refused: &Refused| match refused {
-        Refused::Limit(_) | Refused::Crowded(_) => too_many(),
-        Refused::TimeRange => too_long(),
-        _ => Infeasible::new(Reason::Deadlock, f64::NAN, f64::NAN),
-    };
     if let Some(work) = single(program, placement) {
         return match collective(&machine, system, work) {
             Ok(report) => report.ok_or_else(too_long),
-            Err(refused) => Err(why(&refused)),
+            Err(refused) => Err(refused.infeasible()),
         };
     }
     let members = |group| placement.spans(group).iter().map(|span| u64::from(span.members)).product();
@@ -57,7 +51,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         simulation.limit = LIMIT;
         simulation.go();
         if let Some(refused) = &simulation.refused {
-            return Err(why(refused));
+            return Err(refused.infeasible());
         }
         measured.insert(block, simulation.sum().ok_or_else(too_long)?);
     }
@@ -79,7 +73,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     simulation.limit = LIMIT;
     simulation.go();
     if let Some(refused) = &simulation.refused {
-        return Err(why(refused));
+        return Err(refused.infeasible());
     }
     simulation.report(&stages, system).ok_or_else(too_long)
 }

@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::system::machine::Contradiction;
-use crate::units::Time;
+use crate::units::{Time, real};
+use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::trace::{Node, Stranger, Work};
 
 /// What came of a simulation.
@@ -158,4 +159,36 @@ pub enum Refused {
         /// How many there are.
         members: u32,
     },
+}
+
+impl Refused {
+    /// Why a point of a sweep has no time.
+    #[must_use]
+    pub fn infeasible(&self) -> Infeasible {
+        let plain = |reason| Infeasible::new(reason, f64::NAN, f64::NAN);
+        match *self {
+            Self::Limit(limit) => Infeasible::new(Reason::Limit, f64::INFINITY, real(limit)),
+            Self::Crowded(most) => Infeasible::new(Reason::Limit, f64::INFINITY, real(most as u64)),
+            Self::TimeRange => Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds()),
+            Self::NoPower { members, .. } => {
+                Infeasible::new(Reason::PowerOfTwo, members.into(), members.next_power_of_two().into())
+            }
+            Self::Operation { .. } => plain(Reason::Deadlock),
+            Self::Machine(_) | Self::Trace(_) | Self::Stranger(_) | Self::Asymmetric(_) => plain(Reason::Trace),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_has_its_reason() {
+        let reason = |refused: Refused| refused.infeasible().reason;
+        assert_eq!(reason(Refused::Crowded(1)), Reason::Limit);
+        assert_eq!(reason(Refused::TimeRange), Reason::TimeRange);
+        assert_eq!(reason(Refused::NoPower { algorithm: "halving_doubling", members: 6 }), Reason::PowerOfTwo);
+        assert_eq!(reason(Refused::Trace("no trace")), Reason::Trace);
+    }
 }
