@@ -204,6 +204,7 @@ fn operation(node: &Node, name: &str, after: &[u64], groups: &[Group], to: &mut 
     match node.work {
         Work::Nothing => {}
         Work::Sum { .. } => return Err("it is the sum of others".to_owned()),
+        Work::Lasts { .. } => return Err("a trace has no time of its own for it".to_owned()),
         Work::Compute { operations, bytes } => {
             for (name, number) in [("num_ops", operations), ("tensor_size", bytes)] {
                 if let Some(number) = number {
@@ -245,7 +246,7 @@ fn operation(node: &Node, name: &str, after: &[u64], groups: &[Group], to: &mut 
 const fn kind_of(work: Work) -> u64 {
     match work {
         Work::Nothing | Work::Sum { .. } => kind::INVALID,
-        Work::Compute { .. } => kind::COMPUTE,
+        Work::Compute { .. } | Work::Lasts { .. } => kind::COMPUTE,
         Work::Load { .. } => kind::LOAD,
         Work::Store { .. } => kind::STORE,
         Work::Send { .. } => kind::SEND,

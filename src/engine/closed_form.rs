@@ -9,7 +9,7 @@ use crate::system::{MAX_DIMS, System};
 use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
-use crate::workload::program::{Account, Operation, Phase, Program, RankClass, Work};
+use crate::workload::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
 
 /// What one microbatch, or the end of a step, costs an NPU.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,6 +20,8 @@ struct Tally {
     is_beyond: bool,
     /// How long each dimension is busy, with data-parallel traffic and with other.
     busy: [[Time; 2]; MAX_DIMS],
+    /// Bytes that the NPU sends in each dimension.
+    sent: [f64; MAX_DIMS],
 }
 
 impl Tally {
@@ -35,6 +37,9 @@ impl Tally {
         self.is_beyond |= other.is_beyond;
         for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
             *mine = [mine[0] + theirs[0] * times, mine[1] + theirs[1] * times];
+        }
+        for (mine, theirs) in self.sent.iter_mut().zip(&other.sent).take(dimensions) {
+            *mine += theirs * real(times);
         }
     }
 
@@ -60,36 +65,37 @@ impl Tally {
     }
 }
 
-/// The cost of one rank class: a microbatch there, a microbatch back, the end of the step; and what it sends in a step.
-#[derive(Debug, Clone, Copy)]
+/// The cost of one rank class: a microbatch there, a microbatch back, the end of the step.
+#[derive(Debug, Clone, Copy, Default)]
 struct ClassCost {
     forward: Tally,
     backward: Tally,
     step: Tally,
-    sent: [f64; MAX_DIMS],
 }
 
 /// How many prices are remembered: more than the different collectives of any class.
 const REMEMBERED: usize = 24;
+/// How many blocks that stages share are remembered: layers of two kinds, there and back.
+const SHARED: usize = 4;
 
-/// Prices of the collectives of one program: the classes and passes of a job ask for the same few again and again.
+/// Prices of the collectives and blocks of one program: the classes and passes of a job ask for the same few again and again.
 struct Prices<'a> {
     placement: &'a Placement,
     system: &'a System,
     known: ArrayVec<(Collective, Group, Bytes, Time), REMEMBERED>,
     /// Bytes sent by each known one in each span of its group, and how long they keep it busy.
     sent: ArrayVec<ArrayVec<(f64, Time), MAX_DIMS>, REMEMBERED>,
+    /// Blocks by their first operation.
+    blocks: ArrayVec<(usize, Tally), SHARED>,
 }
 
-impl Prices<'_> {
-    /// The time of a collective; what it sends, `times` over, is added to `sent`.
-    fn collective(
-        &mut self,
-        (collective, group, size): (Collective, Group, Bytes),
-        times: f64,
-        sent: &mut [f64; MAX_DIMS],
-        mut busy: impl FnMut(usize, Time),
-    ) -> Time {
+impl<'a> Prices<'a> {
+    fn new(placement: &'a Placement, system: &'a System) -> Self {
+        Self { placement, system, known: ArrayVec::new(), sent: ArrayVec::new(), blocks: ArrayVec::new() }
+    }
+
+    /// The time of a collective; what it sends and how long it keeps dimensions busy is added to `tally`.
+    fn collective(&mut self, (collective, group, size): (Collective, Group, Bytes), kind: usize, tally: &mut Tally) -> Time {
         let spans = self.placement.spans(group);
         let found = self.known.iter().position(|known| (known.0, known.1, known.2) == (collective, group, size));
         let k = found.unwrap_or_else(|| {
@@ -98,15 +104,117 @@ impl Prices<'_> {
                 self.sent.clear();
             }
             let cost = Cost::of(collective, size, spans, self.system);
-            self.known.push((collective, group, size, cost.delay.round()));
+            let latency = if group == Group::Everyone { Delay::ZERO } else { self.system.software.collective_latency };
+            let delay = if cost.delay == Delay::ZERO { Delay::ZERO } else { cost.delay + latency };
+            self.known.push((collective, group, size, delay.round()));
             self.sent.push(cost.sent.iter().copied().zip(cost.busy.iter().map(|busy| busy.round())).collect());
             self.known.len() - 1
         });
         for (span, &(bytes, time)) in spans.iter().zip(&self.sent[k]) {
-            sent[span.dim] += bytes * times;
-            busy(span.dim, time);
+            tally.sent[span.dim] += bytes;
+            tally.busy[span.dim][kind] += time;
         }
         self.known[k].3
+    }
+
+    /// The operations of one block, once.
+    fn block(&mut self, program: &Program, block: &Block) -> Tally {
+        let is_shared = block.dispatches > 0.0;
+        if let Some((_, tally)) = self.blocks.iter().find(|(start, _)| is_shared && *start == block.start) {
+            return *tally;
+        }
+        let mut tally = self.operations(program.operations_of(block));
+        let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
+        let wait = self.system.software.host_wait(busy.as_delay(), block.dispatches).round();
+        tally.exposed[Account::Host as usize] += wait;
+        if is_shared {
+            let _ = self.blocks.try_push((block.start, tally));
+        }
+        tally
+    }
+
+    /// Operations one after the other, but for communication that runs beside the computations behind it.
+    fn operations(&mut self, operations: &[Operation]) -> Tally {
+        let mut tally = Tally::default();
+        let mut pair = Pair::default();
+        for operation in operations {
+            let time = self.operation(operation, &mut tally);
+            tally.is_beyond |= time == Time::MAX;
+            let account = operation.account as usize;
+            match operation.work {
+                Work::Compute(_) => {
+                    pair.computing += time;
+                    tally.exposed[account] += time;
+                }
+                _ if operation.is_data_stream() => {
+                    tally.data_busy += time;
+                    tally.exposed[account] += time;
+                }
+                _ if operation.beside => {
+                    if pair.computing > Time::ZERO {
+                        pair.close(&mut tally, self.system);
+                    }
+                    pair.beside[account] += time;
+                }
+                _ => {
+                    pair.close(&mut tally, self.system);
+                    tally.exposed[account] += time;
+                }
+            }
+        }
+        pair.close(&mut tally, self.system);
+        tally
+    }
+
+    /// One operation by itself.
+    fn operation(&mut self, operation: &Operation, tally: &mut Tally) -> Time {
+        match operation.work {
+            Work::Compute(kernel) => self.system.npu.time(&kernel, &self.system.software).round(),
+            Work::Transfer { tier, size } => {
+                let tier = self.system.memory.tiers.get(usize::from(tier));
+                tier.map_or(Time::ZERO, |tier| tier.transfer(size).round())
+            }
+            Work::Send { size } => {
+                let spans = self.placement.spans(Group::Pipeline);
+                if let Some(span) = spans.last() {
+                    tally.sent[span.dim] += size.as_real();
+                }
+                (hierarchy::send(size, spans, self.system) + self.system.software.collective_latency).round()
+            }
+            Work::Collective { collective, group, size } => {
+                self.collective((collective, group, size), usize::from(!operation.is_data_stream()), tally)
+            }
+        }
+    }
+}
+
+/// How long an operation takes if nothing else goes on.
+#[must_use]
+pub fn alone(operation: &Operation, placement: &Placement, system: &System) -> Time {
+    Prices::new(placement, system).operation(operation, &mut Tally::default())
+}
+
+/// Communication and the computations that it runs beside.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pair {
+    beside: [Time; Account::COUNT],
+    computing: Time,
+}
+
+impl Pair {
+    /// Both are over: what is longer, and a share of what is shorter [`Software::beside`].
+    fn close(&mut self, tally: &mut Tally, system: &System) {
+        let beside: Time = self.beside.iter().copied().sum();
+        if beside > Time::ZERO {
+            let paid = system.software.beside(beside, self.computing);
+            let share = paid.as_seconds() / beside.as_seconds();
+            for (exposed, &time) in tally.exposed.iter_mut().zip(&self.beside) {
+                if time > Time::ZERO {
+                    *exposed += (time.as_delay() * share).round();
+                }
+            }
+        }
+        *self = Self::default();
     }
 }
 
@@ -140,7 +248,7 @@ fn uneven(passes: &[Time], program: &Program) -> Time {
 /// # Errors
 /// [`Reason::TimeRange`] if the time does not fit.
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
-    let mut prices = Prices { placement, system, known: ArrayVec::new(), sent: ArrayVec::new() };
+    let mut prices = Prices::new(placement, system);
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut step = Tally::default();
     let mut all_stages = Time::ZERO;
@@ -162,9 +270,10 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
     let Some((longest, slowest)) = slowest else { return Err(too_long) };
     let mut sum = Tally::default();
-    sum.add(&slowest.forward, program.microbatches, 0);
-    sum.add(&slowest.backward, program.microbatches, 0);
-    sum.add(&step, 1, 0);
+    let dims = system.network.dims.len();
+    sum.add(&slowest.forward, program.microbatches, dims);
+    sum.add(&slowest.backward, program.microbatches, dims);
+    sum.add(&step, 1, dims);
     let idle = all_stages.saturating_sub(longest);
     passes.sort_unstable();
     let bubble = idle / program.chunks + uneven(&passes, program);
@@ -174,7 +283,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     }
     let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };
     for (k, dim) in system.network.dims.iter().enumerate() {
-        let sent = Bytes::from_real(slowest.sent[k]);
+        let sent = Bytes::from_real(sum.sent[k]);
         report.sent[k] = sent.get();
         report.wire[k] = (sent / dim.bandwidth).round();
     }
@@ -183,17 +292,10 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
 
 /// The cost of one rank class.
 fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> ClassCost {
-    let mut cost = ClassCost {
-        forward: Tally::default(),
-        backward: Tally::default(),
-        step: Tally::default(),
-        sent: [0.0; MAX_DIMS],
-    };
+    let mut cost = ClassCost::default();
     let mut layers = 1;
     for block in program.blocks_of(class) {
-        let passes = if block.phase == Phase::Step { 1 } else { program.microbatches };
-        let times = real(passes) * real(block.repeat);
-        let mut once = block_cost(program.operations_of(block), prices, times, &mut cost.sent);
+        let mut once = prices.block(program, block);
         let data = once.exposed[Account::Data as usize];
         if program.overlap && data > Time::ZERO {
             // Within a pass, traffic of the data stream hides beneath the rest of its own block. What is due once a step
@@ -218,7 +320,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             };
             // Weights that are late make a stage that waits for its first backward pass wait the less.
             let waits = if v == 1 { cost.backward.total() * (program.stages - 1) } else { Time::ZERO };
-            once.exposed[Account::Data as usize] = match block.hidden_beneath {
+            let left = match block.hidden_beneath {
                 Some(Phase::Forward) => data / layers + beneath(&cost.forward).saturating_sub(waits),
                 Some(_) => data / layers + beneath(&cost.backward),
                 None if block.phase == Phase::Step => data,
@@ -227,6 +329,8 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
                     Tally::left(data, rest, &once.busy, |k| once.busy[k][1])
                 }
             };
+            let hidden = data.saturating_sub(left);
+            once.exposed[Account::Data as usize] = left + prices.system.software.paid(hidden);
         }
         if block.phase == Phase::Forward {
             layers = layers.max(block.repeat);
@@ -239,35 +343,4 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
         tally.add(&once, block.repeat, prices.system.network.dims.len());
     }
     cost
-}
-
-/// The operations of one block, once, one after the other; what they send is counted `times` over.
-fn block_cost(operations: &[Operation], prices: &mut Prices<'_>, times: f64, sent: &mut [f64; MAX_DIMS]) -> Tally {
-    let mut tally = Tally::default();
-    for operation in operations {
-        let time = match operation.work {
-            Work::Compute { flops, moved } => prices.system.npu.time(flops, moved).round(),
-            Work::Transfer { tier, size } => {
-                let tier = prices.system.memory.tiers.get(usize::from(tier));
-                tier.map_or(Time::ZERO, |tier| tier.transfer(size).round())
-            }
-            Work::Send { size } => {
-                let spans = prices.placement.spans(Group::Pipeline);
-                if let Some(span) = spans.last() {
-                    sent[span.dim] += size.as_real() * times;
-                }
-                hierarchy::send(size, spans, prices.system).round()
-            }
-            Work::Collective { collective, group, size } => {
-                let kind = usize::from(!operation.is_data_stream());
-                prices.collective((collective, group, size), times, sent, |dim, time| tally.busy[dim][kind] += time)
-            }
-        };
-        tally.is_beyond |= time == Time::MAX;
-        tally.exposed[operation.account as usize] += time;
-        if operation.is_data_stream() {
-            tally.data_busy += time;
-        }
-    }
-    tally
 }

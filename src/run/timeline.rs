@@ -120,7 +120,7 @@ impl Threads {
     fn take(&mut self, node: &Node, span: &Span) -> (usize, bool) {
         let thread = match node.work {
             _ if node.on_host => 2,
-            Work::Compute { .. } => 0,
+            Work::Compute { .. } | Work::Lasts { .. } => 0,
             Work::Receive { .. } => {
                 let free = self.receives.peek().filter(|open| open.0.0 <= span.start).map(|open| open.0.1);
                 if free.is_some() {
@@ -142,7 +142,7 @@ impl Threads {
 /// What an operation does, in words.
 fn describe(work: Work) -> String {
     match work {
-        Work::Compute { .. } => "compute".to_owned(),
+        Work::Compute { .. } | Work::Lasts { .. } => "compute".to_owned(),
         Work::Collective { collective, bytes, .. } => {
             format!("{} of {bytes} bytes", Collective::NAMES[collective as usize])
         }

@@ -129,6 +129,7 @@ pub const NAMED_MEANINGS: [(&str, &str); key::NAMED.len()] = [
     ("cluster", "the name of the cluster"),
     ("npu", "the name of the NPU"),
     ("network", "the name of the network"),
+    ("software", "the name of the software"),
     ("memory", "the name of the memory"),
     ("plan", "the name of the plan"),
     ("collectives", "the name of the collectives' settings"),

@@ -341,6 +341,8 @@ impl Inputs {
         let width = self.written(Id::Hidden) / self.written(Id::Heads);
         like(self, Id::HeadDim, if width.fract() > 0.0 { 0.0 } else { width });
         like(self, Id::MoeFfn, self.written(Id::Ffn));
+        like(self, Id::PortedAttention, self.written(Id::AttentionEfficiency));
+        like(self, Id::ValueDim, self.key(Id::HeadDim));
     }
 
     /// Defaults of the tiers that are there.

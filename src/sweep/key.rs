@@ -175,6 +175,16 @@ keys! {
     Heads = "model.heads", count(1), Default::Required, None, "query heads of attention";
     KvHeads = "model.kv_heads", count(1), Default::Like("model.heads"), None, "key and value heads: fewer than `heads` for grouped-query attention";
     HeadDim = "model.head_dim", count(1), Default::Like("hidden / heads"), None, "width of a head";
+    ValueDim = "model.value_dim", count(1), Default::Like("model.head_dim"), None, "width of a head of values, where it is another";
+    KvRank = "model.kv_rank", count(0), Default::Is(0.0), None,
+        "latent attention: rank of the vector that keys and values are made of (`kv_lora_rank`); 0 for none [DeepSeek24]";
+    QRank = "model.q_rank", count(0), Default::Is(0.0), None,
+        "latent attention: rank of the vector that queries are made of (`q_lora_rank`); 0 if they are made of the token's [DeepSeek24]";
+    RopeDim = "model.rope_dim", count(0), Default::Is(0.0), None,
+        "latent attention: elements of a head that carry the position, beside `head_dim` [DeepSeek24]";
+    AttentionWindow = "model.window", count(1), Default::Absent, None, "tokens that a token sees in layers with a sliding window";
+    FullEvery = "model.full_attention_every", count(1), Default::Is(1.0), None, "every how many layers one sees all tokens, where there is a `window`";
+    ParallelBlock = "model.parallel_block", Kind::Flag, Default::Is(0.0), None, "whether attention and MLP stand beside each other, behind one norm [Chowdhery22]";
     Ffn = "model.ffn", count(1), Default::Required, None, "width of the MLP";
     Mlp = "model.mlp", Kind::Choice(&Mlp::NAMES), Default::Required, None, "kind of the MLP: gelu and relu2 have two matrices, gated has three";
     Vocab = "model.vocab", count(1), Default::Required, None, "words of the vocabulary";
@@ -192,6 +202,8 @@ keys! {
     GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
         "sequences of a step, `2048 seq`; or tokens, `4194304 tok`, which the sequence length must divide";
     Compute = "precision.compute", Kind::Choice(&Format::NAMES), Default::Is(0.0), None, "format of matrix products: which rate of the NPU counts";
+    ProductEfficiency = "precision.product_efficiency", Kind::Share, Default::Is(1.0), None,
+        "share of the NPU's `gemm_efficiency` that matrix products in this format reach";
     WeightBytes = "precision.weight", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of a parameter as the forward pass reads it";
     GradientBytes = "precision.gradient", quantity(Unit::BYTE), Default::Is(4.0), None, "bytes of a gradient as it is accumulated and reduced";
     OptimizerBytes = "precision.optimizer", at_least_zero(Unit::BYTE), Default::Is(12.0), None, "bytes of optimizer state a parameter: master copy and moments";
@@ -219,8 +231,17 @@ keys! {
     Fp16 = "cluster.npu.fp16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp16 matrix products";
     Fp8 = "cluster.npu.fp8", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp8 matrix products";
     Fp32 = "cluster.npu.fp32", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp32 matrix products";
+    Fp4 = "cluster.npu.fp4", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp4 matrix products";
     GemmEfficiency = "cluster.npu.gemm_efficiency", Kind::Share, Default::Is(0.75), None,
         "share of the peak that large matrix products reach; the default is the middle of what is measured on A100 and H100, 0.70 to 0.83 [StepFit]";
+    AttentionEfficiency = "cluster.npu.attention_efficiency", Kind::Share, Default::Is(0.5), None,
+        "share of the 16-bit peak that fused causal attention reaches forward, with heads of 128 [StepFit]";
+    PortedAttention = "cluster.npu.ported_attention_efficiency", Kind::Share, Default::Like("cluster.npu.attention_efficiency"), None,
+        "the same of kernels that were written for the generation before [StepFit]";
+    Units = "cluster.npu.units", count(1), Default::Absent, None,
+        "units that compute a tile of a matrix product each (streaming multiprocessors): products run in whole waves of tiles";
+    KernelLatency = "cluster.npu.kernel_latency", at_least_zero(Unit::SECOND), Default::Is(5e-6), None,
+        "from the end of a kernel until the next one computes [StepFit]";
     Hbm = "cluster.npu.hbm", quantity(Unit::BYTE), Default::Absent, None, "capacity of the memory on the NPU";
     HbmBandwidth = "cluster.npu.hbm_bandwidth", quantity(Unit::BANDWIDTH), Default::Absent, None, "bandwidth of the memory on the NPU";
     MemoryEfficiency = "cluster.npu.memory_efficiency", Kind::Share, Default::Is(0.8), None,
@@ -234,6 +255,24 @@ keys! {
     Capacity = "memory.local.capacity", quantity(Unit::BYTE), Default::Like("cluster.npu.hbm"), Some("local_capacity"), "capacity of the local memory";
     LocalBandwidth = "memory.local.bandwidth", quantity(Unit::BANDWIDTH), Default::Like("cluster.npu.hbm_bandwidth"), Some("local_bandwidth"),
         "bandwidth of the local memory";
+    KernelFactor = "software.kernel_factor", quantity(Unit::NONE), Default::Is(1.0), None,
+        "how much longer kernels take than those of the best tuned frameworks, gaps between them included [StepFit]";
+    ElementWise = "software.element_wise", quantity(Unit::NONE), Default::Is(1.0), None,
+        "local memory traffic of element-wise operations against that of fused kernels [StepFit]";
+    NativeAttention = "software.native_attention", Kind::Flag, Default::Is(1.0), None,
+        "whether its fused attention is written for the generation of the NPU: `attention_efficiency`, or else `ported_attention_efficiency`";
+    AttentionShare = "software.attention", quantity(Unit::NONE), Default::Is(1.0), None,
+        "share of these that its fused attention reaches [StepFit]";
+    OddHeads = "software.odd_heads", quantity(Unit::NONE), Default::Is(4.8), None,
+        "how much longer products of unfused attention take for heads of a size that is no multiple of 8 [StepFit]";
+    Dispatch = "software.dispatch", at_least_zero(Unit::SECOND), Default::Is(1e-5), None,
+        "time in which the host sends one operation to the NPU [StepFit]";
+    CollectiveLatency = "software.collective_latency", at_least_zero(Unit::SECOND), Default::Is(2e-5), None,
+        "what a collective, or a message between stages, of a training step costs before its first step; a B200 node was fitted with 22 to 26 us";
+    OverlapCost = "software.overlap_cost", at_least_zero(Unit::NONE), Default::Is(0.5), None,
+        "of communication and computation beside each other, the share of the shorter that is paid all the same [StepFit]";
+    Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
+        "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";
     Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),
         "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first; `{chakra: mine/allreduce}` is a trace a rank, of the collective that runs or of a recorded trace's all-reduce, and needs `fidelity: event_driven` [ASTRA2]";
 AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent, Some("all_reduce_algorithm"),
@@ -318,7 +357,7 @@ pub const EACH: usize = MAX_DIMS;
 pub const NAMES_FROM: usize = TIERS_FROM + MAX_TIERS * TIER_KEYS.len();
 /// The sections whose alternatives have names in fixed slots.
 pub const NAMED: &[&str] =
-    &["workload", "model", "precision", "cluster", "npu", "network", "memory", "plan", "collectives"];
+    &["workload", "model", "precision", "cluster", "npu", "network", "software", "memory", "plan", "collectives"];
 /// The first slot of the names of dimensions.
 pub const DIM_NAMES_FROM: usize = NAMES_FROM + NAMED.len();
 /// The first slot of the names of tiers.

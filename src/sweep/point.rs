@@ -14,10 +14,10 @@ use crate::system::network::Congestion;
 use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
 use crate::system::topology::Topology;
-use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, System};
+use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, Software, System};
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
-use crate::workload::{Infeasible, Job, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer};
+use crate::workload::{Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer};
 
 /// Version of the canonical form that ids are made from.
 const ID_VERSION: u64 = 1;
@@ -70,6 +70,7 @@ pub fn job(inputs: &Inputs) -> Job {
         global_batch: count(inputs, Id::GlobalBatch),
         precision: Precision {
             compute: part(&Format::ALL, inputs.key(Id::Compute)),
+            product_efficiency: inputs.key(Id::ProductEfficiency),
             weight: inputs.key(Id::WeightBytes),
             gradient: inputs.key(Id::GradientBytes),
             optimizer: inputs.key(Id::OptimizerBytes),
@@ -87,6 +88,11 @@ pub(super) fn model(inputs: &Inputs) -> Transformer {
         heads: count(inputs, Id::Heads),
         kv_heads: count(inputs, Id::KvHeads),
         head_dim: count(inputs, Id::HeadDim),
+        value_dim: count(inputs, Id::ValueDim),
+        latent: latent(inputs),
+        window: Some(inputs.key(Id::AttentionWindow)).filter(|window| !window.is_nan()).map(whole),
+        full_attention_every: count(inputs, Id::FullEvery),
+        parallel_block: flag(inputs, Id::ParallelBlock),
         ffn: count(inputs, Id::Ffn),
         mlp: part(&Mlp::ALL, inputs.key(Id::Mlp)),
         vocab: count(inputs, Id::Vocab),
@@ -100,6 +106,12 @@ pub(super) fn model(inputs: &Inputs) -> Transformer {
         moe_every: count(inputs, Id::MoeEvery).max(1),
         dense_layers: count(inputs, Id::DenseLayers),
     }
+}
+
+/// Latent attention, where keys and values have a rank.
+fn latent(inputs: &Inputs) -> Option<Latent> {
+    let [kv_rank, q_rank, rope_dim] = [Id::KvRank, Id::QRank, Id::RopeDim].map(|id| count(inputs, id));
+    (kv_rank > 0).then_some(Latent { q_rank, kv_rank, rope_dim })
 }
 
 fn plan(inputs: &Inputs) -> Plan {
@@ -123,8 +135,12 @@ fn plan(inputs: &Inputs) -> Plan {
 /// What a point runs on.
 #[must_use]
 pub fn system(inputs: &Inputs) -> System {
-    let rates = [Id::Bf16, Id::Fp16, Id::Fp8, Id::Fp32];
-    let rate = inputs.key(part(&rates, inputs.key(Id::Compute)));
+    let rates = [Id::Bf16, Id::Fp16, Id::Fp8, Id::Fp32, Id::Fp4];
+    let format = part(&Format::ALL, inputs.key(Id::Compute));
+    let rate = |id: Id| FlopRate::flops_per_second(or_zero(inputs.key(id)));
+    let peak = rate(rates[format as usize]);
+    let half_peak = if format.is_cast() { rate(Id::Bf16) } else { peak };
+    let units = Some(inputs.key(Id::Units)).filter(|units| !units.is_nan()).map(whole);
     let dims = (0..inputs.dim_count()).map(|k| Dimension {
         block: part(Topology::ALL, inputs.dim(k, DimId::Block)),
         size: narrow(whole(inputs.dim(k, DimId::Size))),
@@ -142,10 +158,29 @@ pub fn system(inputs: &Inputs) -> System {
     });
     System {
         npu: Npu {
-            peak: FlopRate::flops_per_second(or_zero(rate)),
+            peak,
+            half_peak,
             gemm_efficiency: inputs.key(Id::GemmEfficiency),
+            attention_efficiency: inputs.key(if flag(inputs, Id::NativeAttention) {
+                Id::AttentionEfficiency
+            } else {
+                Id::PortedAttention
+            }),
+            units,
+            half_depth: Npu::half_depth_of(half_peak, units),
             memory_bandwidth: Bandwidth::bytes_per_second(or_zero(inputs.key(Id::LocalBandwidth))),
             memory_efficiency: inputs.key(Id::MemoryEfficiency),
+            kernel_latency: Delay::seconds(inputs.key(Id::KernelLatency)),
+        },
+        software: Software {
+            kernel_factor: inputs.key(Id::KernelFactor),
+            element_wise: inputs.key(Id::ElementWise),
+            attention: inputs.key(Id::AttentionShare),
+            odd_heads: inputs.key(Id::OddHeads),
+            dispatch: Delay::seconds(inputs.key(Id::Dispatch)),
+            collective_latency: Delay::seconds(inputs.key(Id::CollectiveLatency)),
+            overlap_cost: inputs.key(Id::OverlapCost),
+            accumulation: inputs.key(Id::Accumulation),
         },
         network: Network { dims: dims.collect(), congestion: part(&Congestion::ALL, inputs.key(Id::Congestion)) },
         memory: Memory {

@@ -12,6 +12,7 @@ const FILES: &[(&str, &str)] = &[
     ("model", include_str!("presets/model.yaml")),
     ("npu", include_str!("presets/npu.yaml")),
     ("precision", include_str!("presets/precision.yaml")),
+    ("software", include_str!("presets/software.yaml")),
     ("tier", include_str!("presets/tier.yaml")),
 ];
 
@@ -36,7 +37,7 @@ pub fn kinds() -> &'static [Kind] {
 #[must_use]
 pub fn at(path: &str) -> Option<&'static Kind> {
     let name = match path {
-        "model" | "cluster" | "precision" => path,
+        "model" | "cluster" | "precision" | "software" => path,
         "cluster.npu" => "npu",
         _ if path.starts_with("cluster.network.") => "link",
         _ if path.starts_with("memory.") => "tier",

@@ -308,6 +308,7 @@ impl Resolver<'_> {
             "global_batch",
             "precision",
             "cluster",
+            "software",
             "collectives",
             "plan",
             "rules",

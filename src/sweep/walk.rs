@@ -548,6 +548,7 @@ fn is_section(path: &str) -> bool {
             | "model"
             | "precision"
             | "cluster"
+            | "software"
             | "cluster.npu"
             | "cluster.network"
             | "memory"

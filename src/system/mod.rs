@@ -3,22 +3,26 @@
 pub mod collective;
 pub mod dimension_order;
 pub mod hierarchy;
+pub mod kernel;
 pub mod machine;
 pub mod memory;
 pub mod network;
 pub mod npu;
 pub mod queue_order;
 pub mod rules;
+pub mod software;
 pub mod topology;
 
 use collective::{Algorithm, Choice, Collective};
 use dimension_order::DimensionOrder;
 use hierarchy::MultiDim;
+pub use kernel::Kernel;
 pub use memory::Memory;
 pub use network::{Dimension, MAX_DIMS, Network, Span, Spans};
 pub use npu::{Format, Npu};
 use queue_order::QueueOrder;
 use rules::Rules;
+pub use software::Software;
 
 use crate::units::Delay;
 
@@ -27,6 +31,8 @@ use crate::units::Delay;
 pub struct System {
     /// The device that computes, and its local memory.
     pub npu: Npu,
+    /// How the framework drives it.
+    pub software: Software,
     /// The dimensions between NPUs, innermost first.
     pub network: Network,
     /// The local memory and the tiers beyond it.

@@ -5,6 +5,7 @@ pub mod build;
 pub mod check;
 pub mod footprint;
 pub mod infeasible;
+pub mod layer;
 pub mod placement;
 pub mod plan;
 pub mod precision;
@@ -24,7 +25,7 @@ pub use plan::{Order, Plan, Recompute};
 pub use precision::Precision;
 pub use program::Program;
 pub use share::Share;
-pub use transformer::{Mlp, Transformer};
+pub use transformer::{Latent, Mlp, Transformer};
 
 use crate::system::collective::Collective;
 use crate::units::Bytes;

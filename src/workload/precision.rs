@@ -7,6 +7,8 @@ use crate::system::Format;
 pub struct Precision {
     /// The format of matrix products.
     pub compute: Format,
+    /// Share of the NPU's efficiency that matrix products in this format reach.
+    pub product_efficiency: f64,
     /// Bytes of a parameter as the forward pass reads it.
     pub weight: f64,
     /// Bytes of a gradient as it is accumulated and reduced.

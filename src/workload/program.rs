@@ -2,7 +2,8 @@
 
 use super::placement::Group;
 use crate::system::collective::Collective;
-use crate::units::{Bytes, Flops};
+use crate::system::Kernel;
+use crate::units::Bytes;
 
 /// When a block runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +19,8 @@ pub enum Phase {
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
-    /// Arithmetic and the local memory traffic of it.
-    Compute {
-        /// Operations.
-        flops: Flops,
-        /// Bytes between the NPU and its local memory.
-        moved: Bytes,
-    },
+    /// Arithmetic, or the local memory traffic of it.
+    Compute(Kernel),
     /// A collective of the whole buffer `size` over a group.
     Collective {
         /// Which one.
@@ -67,11 +63,13 @@ pub enum Account {
     Optimizer,
     /// Tiers beyond the local memory.
     Offload,
+    /// The host, which sends operations later than the NPU could take them.
+    Host,
 }
 
 impl Account {
     /// Every account.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Compute,
         Self::Recompute,
         Self::Tensor,
@@ -80,6 +78,7 @@ impl Account {
         Self::Data,
         Self::Optimizer,
         Self::Offload,
+        Self::Host,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -92,6 +91,8 @@ pub struct Operation {
     pub work: Work,
     /// On whose account it is.
     pub account: Account,
+    /// Whether it is communication that runs beside the computation that follows it in its block.
+    pub beside: bool,
 }
 
 impl Operation {
@@ -103,13 +104,15 @@ impl Operation {
 }
 
 /// Operations that are repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
     /// When.
     pub phase: Phase,
     /// How many times in a row.
     pub repeat: u64,
-    /// The first of its operations.
+    /// Operations that the host sends to the NPU in one repeat: more than there are here, where one stands for many.
+    pub dispatches: f64,
+    /// The first of its operations. Blocks of several stages may share them.
     pub start: usize,
     /// Behind its last operation.
     pub end: usize,
@@ -137,6 +140,8 @@ pub struct Program {
     pub operations: Vec<Operation>,
     /// Blocks of all rank classes.
     pub blocks: Vec<Block>,
+    /// How many operations are in blocks.
+    written: usize,
     /// Rank classes, by stage.
     pub classes: Vec<RankClass>,
     /// Microbatches in a step.
@@ -153,6 +158,7 @@ impl Program {
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.operations.clear();
+        self.written = 0;
         self.blocks.clear();
         self.classes.clear();
         (self.microbatches, self.stages, self.chunks, self.overlap) = (1, 1, 1, false);
@@ -160,17 +166,35 @@ impl Program {
 
     /// Adds an operation to the block that is being written.
     pub fn push(&mut self, work: Work, account: Account) {
-        self.operations.push(Operation { work, account });
+        self.operations.push(Operation { work, account, beside: false });
+    }
+
+    /// Adds communication that runs beside the computation that is added next.
+    pub fn push_beside(&mut self, work: Work, account: Account) {
+        self.operations.push(Operation { work, account, beside: true });
     }
 
     /// Ends the block that is being written; an empty one is left out.
     pub fn close_block(&mut self, phase: Phase, repeat: u64, hidden_beneath: Option<Phase>) {
-        let start = self.blocks.last().map_or(0, |block| block.end);
-        let end = self.operations.len();
-        if repeat == 0 {
-            self.operations.truncate(start);
-        } else if end > start {
-            self.blocks.push(Block { phase, repeat, start, end, hidden_beneath });
+        let start = self.written;
+        self.written = self.operations.len();
+        let block = Block { phase, repeat, dispatches: 0.0, start, end: self.written, hidden_beneath };
+        self.repeat_block(block);
+    }
+
+    /// Ends a block of a pass that the host sends in so many operations; what it is, to be used again.
+    pub fn close_layer(&mut self, phase: Phase, repeat: u64, dispatches: f64) -> Block {
+        let start = self.written;
+        self.written = self.operations.len();
+        let block = Block { phase, repeat, dispatches, start, end: self.written, hidden_beneath: None };
+        self.repeat_block(block);
+        block
+    }
+
+    /// Adds a block whose operations are there already.
+    pub fn repeat_block(&mut self, block: Block) {
+        if block.repeat > 0 && block.end > block.start {
+            self.blocks.push(block);
         }
     }
 

@@ -30,6 +30,17 @@ impl Mlp {
     }
 }
 
+/// Latent attention: queries, keys and values are made of vectors of low rank, and a part of each head carries the position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latent {
+    /// Rank of queries; 0 if they are made of the hidden vector.
+    pub q_rank: u64,
+    /// Rank of keys and values.
+    pub kv_rank: u64,
+    /// Elements of a query's and a key's head that carry the position, beside `head_dim`.
+    pub rope_dim: u64,
+}
+
 /// A decoder-only transformer. Symbols as in the literature: L layers, h hidden, a heads, k kv heads, d head size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transformer {
@@ -43,6 +54,16 @@ pub struct Transformer {
     pub kv_heads: u64,
     /// d; a * d need not be h.
     pub head_dim: u64,
+    /// Size of a head of values: d, but where attention is latent.
+    pub value_dim: u64,
+    /// Latent attention, if it is.
+    pub latent: Option<Latent>,
+    /// Tokens that a token sees in layers with a window; none if all layers see all.
+    pub window: Option<u64>,
+    /// Every how many layers one sees all tokens, where there is a window.
+    pub full_attention_every: u64,
+    /// Whether attention and MLP stand beside each other, behind one norm.
+    pub parallel_block: bool,
     /// Width of the MLP.
     pub ffn: u64,
     /// Kind of the MLP.
@@ -92,14 +113,32 @@ impl Transformer {
     ///
     /// ```text
     /// h a d + 2 h k d + a d h                                                   [Korthikanti22]
+    /// h r + r a (d + d_r) + h (c + d_r) + c a (d + d_v) + a d_v h     latent    [DeepSeek24]
     /// ```
+    ///
+    /// r and c the ranks of queries and of keys and values, d_r the elements that carry the position, d_v those of a value.
     #[must_use]
     pub fn attention_parameters(&self) -> f64 {
         let hidden = real(self.hidden);
+        if let Some(Latent { q_rank, kv_rank, rope_dim }) = self.latent {
+            let width = real(self.heads * self.query_dim());
+            let query = if q_rank > 0 { real(q_rank) * (hidden + width) } else { hidden * width };
+            let key_value = hidden * real(kv_rank + rope_dim) + real(kv_rank * self.heads * (self.head_dim + self.value_dim));
+            return query + key_value + real(self.heads * self.value_dim) * hidden;
+        }
         let query = hidden * real(self.heads) * real(self.head_dim);
         let key_value = 2.0 * hidden * real(self.kv_heads) * real(self.head_dim);
         let projection = real(self.heads) * real(self.head_dim) * hidden;
         query + key_value + projection
+    }
+
+    /// Size of a head of queries and keys.
+    #[must_use]
+    pub const fn query_dim(&self) -> u64 {
+        match self.latent {
+            Some(latent) => self.head_dim + latent.rope_dim,
+            None => self.head_dim,
+        }
     }
 
     /// Weights of a dense MLP: g h f with g matrices.
@@ -186,16 +225,25 @@ impl Transformer {
         PASSES * (PER_WEIGHT * weights + core)
     }
 
-    /// Arithmetic of the core of attention, forward, one layer, `batch` sequences.
+    /// Arithmetic of the core of attention, forward, one layer, `batch` sequences; the mean of layers with a window and without.
     ///
     /// ```text
-    /// 2 b a s^2 d + 2 b a s^2 d, half of it if the kernel skips what causality hides  [Korthikanti22]
+    /// 2 b a P (d_q + d_v), P = s^2, s^2 / 2 if the kernel skips what causality hides, s w - w^2 / 2 in a window of w  [Korthikanti22]
     /// ```
     #[must_use]
     pub fn core_flops(&self, batch: u64, seq_len: u64, skips: bool) -> f64 {
-        const PRODUCTS: f64 = 4.0;
-        let pairs = real(seq_len) * real(seq_len) * if skips { 0.5 } else { 1.0 };
-        PRODUCTS * real(batch) * real(self.heads * self.head_dim) * pairs
+        const PER_PAIR: f64 = 2.0;
+        let length = real(seq_len);
+        let all = length * length * if skips { 0.5 } else { 1.0 };
+        let pairs = match self.window {
+            Some(window) if skips && window < seq_len => {
+                let window = real(window);
+                let full = 1.0 / real(self.full_attention_every.max(1));
+                full * all + (1.0 - full) * (length * window - 0.5 * window * window)
+            }
+            _ => all,
+        };
+        PER_PAIR * real(batch * self.heads * (self.query_dim() + self.value_dim)) * pairs
     }
 }
 
@@ -210,6 +258,11 @@ pub(crate) mod tests {
         heads: 96,
         kv_heads: 96,
         head_dim: 128,
+        value_dim: 128,
+        latent: None,
+        window: None,
+        full_attention_every: 1,
+        parallel_block: false,
         ffn: 49152,
         mlp: Mlp::Gelu,
         vocab: 50257,

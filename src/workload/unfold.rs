@@ -11,7 +11,8 @@ use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work}
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
 use crate::system::collective::Collective;
-use crate::units::{Bytes, index, narrow, real, whole};
+use crate::system::Software;
+use crate::units::{Bytes, Time, index, narrow, real};
 
 /// A stage's graph, and on whose account each of its operations is.
 #[derive(Debug, Clone, Default)]
@@ -74,11 +75,21 @@ fn units(stage: u64, program: &Program) -> impl Iterator<Item = Unit> {
     (0..warm_up).map(forward).chain(steady).chain((all - warm_up..all).map(backward))
 }
 
-/// Unfolds a program. `members` says how many ranks a group has.
+/// What a program's operations cost where it is placed.
+pub trait Prices {
+    /// How many ranks a group has.
+    fn members(&self, group: Group) -> u64;
+    /// How long an operation takes if nothing else goes on.
+    fn time(&self, operation: &Operation) -> Time;
+    /// How the framework drives the machine.
+    fn software(&self) -> &Software;
+}
+
+/// Unfolds a program.
 ///
 /// # Errors
 /// Never for a program that was built; a graph is checked as any other.
-pub fn unfold(program: &Program, members: &dyn Fn(Group) -> u64) -> Result<Unfolded, Broken> {
+pub fn unfold(program: &Program, prices: &dyn Prices) -> Result<Unfolded, Broken> {
     let is_pass = |block: &&Block| block.phase != Phase::Step;
     let mut operations = program.blocks.iter().filter(is_pass).flat_map(|block| program.operations_of(block));
     let message = operations.find_map(|operation| match operation.work {
@@ -94,7 +105,7 @@ pub fn unfold(program: &Program, members: &dyn Fn(Group) -> u64) -> Result<Unfol
         let writer = |stage| Writer {
             program,
             stage,
-            members,
+            prices,
             message,
             draft: Draft::default(),
             accounts: Vec::new(),
@@ -118,11 +129,26 @@ pub fn unfold(program: &Program, members: &dyn Fn(Group) -> u64) -> Result<Unfol
 /// Sums by their first block, pass and chunk.
 type Known = BTreeMap<(usize, bool, u64), u32>;
 
+/// The main stream of a block: communication and computations beside it, since both began.
+#[derive(Debug, Clone, Copy, Default)]
+struct Strand {
+    /// What they wait for.
+    begin: [Option<u64>; 2],
+    /// The last computation since, and the last communication beside it.
+    last: Option<u64>,
+    beside: Option<u64>,
+    computing: Time,
+    communicating: Time,
+    account: Option<Account>,
+    /// What went by before.
+    busy: Time,
+}
+
 /// Writes the graph of one stage.
 struct Writer<'a> {
     program: &'a Program,
     stage: u64,
-    members: &'a dyn Fn(Group) -> u64,
+    prices: &'a dyn Prices,
     /// Bytes of a message between stages.
     message: Bytes,
     draft: Draft,
@@ -219,8 +245,34 @@ impl Writer<'_> {
         for block in of_step(Some(Phase::Backward)) {
             self.states(block, (alone, layers), true);
         }
+        self.paid(blocks, layers, [Phase::Forward, Phase::Backward]);
         for block in of_step(None) {
             self.repeat(block);
+        }
+    }
+
+    /// What data-parallel traffic costs the passes that hide it.
+    fn paid(&mut self, blocks: &[Block], layers: u64, passes: [Phase; 2]) {
+        let program = self.program;
+        for pass in passes.into_iter().filter(|_| program.overlap) {
+            let time = |block: &Block| self.alone(program.operations_of(block)) * block.repeat;
+            let data: Time = blocks.iter().filter(|block| block.hidden_beneath == Some(pass)).map(time).sum();
+            let window: Time = blocks.iter().filter(|block| block.phase == pass).map(time).sum();
+            let [data, window] = [data, window].map(|time| time.saturating_sub(time / layers));
+            self.lasts(self.prices.software().paid(data.min(window)), Account::Data);
+        }
+    }
+
+    /// Operations one after the other.
+    fn alone(&self, operations: &[Operation]) -> Time {
+        operations.iter().map(|operation| self.prices.time(operation)).sum()
+    }
+
+    /// Time that goes by, behind both streams.
+    fn lasts(&mut self, time: Time, account: Account) {
+        if time > Time::ZERO {
+            let id = self.push(trace::Work::Lasts { time }, On::Account(account), self.base());
+            (self.last, self.data) = (Some(id), None);
         }
     }
 
@@ -255,19 +307,86 @@ impl Writer<'_> {
     /// A block, once: its streams side by side if they may be.
     fn repeat(&mut self, block: &Block) {
         let base = self.base();
-        let (mut last, mut data) = (None, None);
         let program = self.program;
+        let mut main = Strand { begin: base, last: None, beside: None, ..Strand::default() };
+        let (mut data, mut data_time) = (None, Time::ZERO);
         for operation in program.operations_of(block) {
-            let beside = program.overlap && operation.is_data_stream();
-            let stream = if beside { &mut data } else { &mut last };
-            let after = stream.map_or(base, |id| [Some(id), None]);
-            let work = self.work(operation, (1, 1));
-            let id = self.push(work, On::Account(operation.account), after);
-            *stream = Some(id);
+            let time = self.prices.time(operation);
+            if program.overlap && operation.is_data_stream() {
+                data = Some(self.operation(operation, (1, 1), data.map_or(base, |id| [Some(id), None])));
+                data_time += time;
+            } else if operation.beside {
+                if main.computing > Time::ZERO {
+                    self.meet(&mut main);
+                }
+                let after = main.beside.map_or(main.begin, |id| [Some(id), None]);
+                main.beside = Some(self.operation(operation, (1, 1), after));
+                main.communicating += time;
+                main.account = Some(operation.account);
+            } else {
+                let computes = matches!(operation.work, Work::Compute(_));
+                if !computes {
+                    self.meet(&mut main);
+                }
+                let after = main.last.map_or(main.begin, |id| [Some(id), None]);
+                main.last = Some(self.operation(operation, (1, 1), after));
+                if computes {
+                    main.computing += time;
+                } else if operation.is_data_stream() {
+                    self.meet(&mut main);
+                } else {
+                    main.busy += time;
+                    self.meet(&mut main);
+                }
+            }
         }
-        self.last = last.or(self.last);
+        self.meet(&mut main);
+        let software = *self.prices.software();
+        let wait = software.host_wait(main.busy.as_delay(), block.dispatches).round();
+        let did = main.begin != base;
+        if did {
+            [self.last, self.data] = main.begin;
+        }
+        if wait > Time::ZERO {
+            let id = self.push(trace::Work::Lasts { time: wait }, On::Account(Account::Host), self.base());
+            (self.last, self.data) = (Some(id), None);
+        }
         // A data stream that did nothing here is met by the next operation of the main one.
-        self.data = data.or(if last.is_some() { None } else { self.data });
+        self.data = data.or(self.data);
+        if block.phase != Phase::Step {
+            self.lasts(software.paid(data_time.min(main.busy + wait)), Account::Data);
+        }
+    }
+
+    /// Communication that ran beside computations is over, and so are they: what comes next waits for both.
+    fn meet(&mut self, main: &mut Strand) {
+        let Strand { last, beside, communicating, computing, account, .. } = *main;
+        main.busy += communicating.max(computing);
+        if last.is_some() || beside.is_some() {
+            main.begin = [last, beside];
+        }
+        let paid = self.prices.software().paid(communicating.min(computing));
+        if let Some(account) = account.filter(|_| paid > Time::ZERO) {
+            let id = self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin);
+            main.begin = [Some(id), None];
+            main.busy += paid;
+        }
+        (main.last, main.beside, main.account) = (None, None, None);
+        (main.communicating, main.computing) = (Time::ZERO, Time::ZERO);
+    }
+
+    /// An operation, and what it costs before it begins.
+    fn operation(&mut self, operation: &Operation, share: (u64, u64), after: [Option<u64>; 2]) -> u64 {
+        let on = On::Account(operation.account);
+        let latency = self.prices.software().collective_latency.round();
+        let after = match operation.work {
+            Work::Collective { group, .. } if latency > Time::ZERO && self.prices.members(group) > 1 => {
+                [Some(self.push(trace::Work::Lasts { time: latency }, on, after)), None]
+            }
+            _ => after,
+        };
+        let work = self.work(operation, share);
+        self.push(work, on, after)
     }
 
     /// A share of a block of data-parallel traffic: before what follows, or beside it.
@@ -277,8 +396,7 @@ impl Writer<'_> {
         }
         let program = self.program;
         for operation in program.operations_of(block) {
-            let work = self.work(operation, share);
-            let id = self.push(work, On::Account(operation.account), self.base());
+            let id = self.operation(operation, share, self.base());
             if waits {
                 (self.last, self.data) = (Some(id), None);
             } else {
@@ -326,6 +444,7 @@ impl Writer<'_> {
         if let Some(stage) = self.behind(unit).filter(|_| self.program.stages > 1) {
             let tag = self.tag(unit, unit.chunk);
             let send = trace::Work::Send { to: narrow(stage), bytes: self.message.get(), tag };
+            self.lasts(self.prices.software().collective_latency.round(), Account::Pipeline);
             self.message(send, On::Account(Account::Pipeline));
         }
     }
@@ -347,11 +466,9 @@ impl Writer<'_> {
     fn work(&self, operation: &Operation, share: (u64, u64)) -> trace::Work {
         let part = |bytes: Bytes| real(bytes.get()) * real(share.0) / real(share.1);
         match operation.work {
-            Work::Compute { flops, moved } => {
-                trace::Work::Compute { operations: Some(whole(flops.get())), bytes: Some(moved.get()) }
-            }
+            Work::Compute(_) => trace::Work::Lasts { time: self.prices.time(operation) },
             Work::Collective { collective, group, size } => {
-                let ranks = if collective == Collective::AllGather { real((self.members)(group)) } else { 1.0 };
+                let ranks = if collective == Collective::AllGather { real(self.prices.members(group)) } else { 1.0 };
                 let bytes = Bytes::from_real(part(size) / ranks).get();
                 let group = Some(narrow(self.stage * Group::COUNT) + group as u32);
                 trace::Work::Collective { collective, bytes, group, dimensions: u32::MAX }
@@ -377,7 +494,8 @@ fn share(block: &Block, blocks: &[Block], chunk: u64, chunks: u64) -> u64 {
     if block.repeat >= chunks {
         return block.repeat * (chunk + 1) / chunks - block.repeat * chunk / chunks;
     }
-    let layers = blocks.iter().filter(|other| other.phase == block.phase).max_by_key(|other| other.repeat);
-    let is_before = layers.is_some_and(|layers| block.start < layers.start);
+    let of_pass = || blocks.iter().filter(|other| other.phase == block.phase);
+    let layers = of_pass().map(|other| other.repeat).max().unwrap_or(1);
+    let is_before = of_pass().find(|other| other.repeat == layers || *other == block) == Some(block);
     if chunk == if is_before { 0 } else { chunks - 1 } { block.repeat } else { 0 }
 }

@@ -6,7 +6,7 @@ use starsweep::system::hierarchy::Cost;
 use starsweep::system::memory::Memory;
 use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
-use starsweep::system::{Collectives, Dimension, Network, Npu, Span, System};
+use starsweep::system::{Collectives, Dimension, Network, Npu, Software, Span, System};
 use starsweep::units::{Bandwidth, Bytes, Delay, FlopRate, real};
 use starsweep::workload::program::Account;
 
@@ -25,10 +25,16 @@ fn system(dims: &[(usize, u32, f64, f64)], algorithm: usize, chunks: u64, local_
     System {
         npu: Npu {
             peak: FlopRate::flops_per_second(1e15),
+            half_peak: FlopRate::flops_per_second(1e15),
             gemm_efficiency: 0.7,
+            attention_efficiency: 0.5,
+            units: None,
+            half_depth: 100.0,
             memory_bandwidth: Bandwidth::bytes_per_second(3e12),
             memory_efficiency: 0.8,
+            kernel_latency: Delay::ZERO,
         },
+        software: Software::default(),
         network: Network { dims: dims.iter().map(dim).collect(), ..Network::default() },
         memory: Memory {
             capacity: Bytes::new(80_000_000_000),

@@ -6,17 +6,17 @@ use super::fabric::Fabric;
 use super::run::Sum;
 use super::symmetry::Classes;
 use super::{Ask, Refused, Simulation, shares_bandwidth, simulate_by};
-use crate::engine::Report;
-use crate::system::System;
+use crate::engine::{Report, closed_form};
+use crate::system::{Software, System};
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
 use crate::system::network::{Span, Spans};
 use crate::units::{Bytes, Time, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{self, Placement};
-use crate::workload::program::{Account, Program, Work};
+use crate::workload::program::{Account, Operation, Program, Work};
 use crate::workload::trace::{self, Node, Trace};
-use crate::workload::unfold::{Stage, Unfolded, unfold};
+use crate::workload::unfold::{Prices, Stage, Unfolded, unfold};
 
 /// Events of a point at most: some seconds of simulation.
 pub const LIMIT: u64 = 20_000_000;
@@ -36,8 +36,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
             Err(refused) => Err(refused.infeasible()),
         };
     }
-    let members = |group| placement.spans(group).iter().map(|span| u64::from(span.members)).product();
-    let Unfolded { stages, blocks, sums } = unfold(program, &members).map_err(|_| too_long())?;
+    let Unfolded { stages, blocks, sums } = unfold(program, &Alone { placement, system }).map_err(|_| too_long())?;
     let placed = Placed::of(&machine, placement, narrow(stages.len() as u64));
     let fabric = shares_bandwidth(&machine).then(|| Fabric::new(&machine, &placed.trace, Some(&placed.spans)));
     let mut measured = BTreeMap::new();
@@ -76,6 +75,29 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         return Err(refused.infeasible());
     }
     simulation.report(&stages, system).ok_or_else(too_long)
+}
+
+/// Operations that are alone on the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Alone<'a> {
+    /// Where the groups lie.
+    pub placement: &'a Placement,
+    /// The machine.
+    pub system: &'a System,
+}
+
+impl Prices for Alone<'_> {
+    fn members(&self, group: placement::Group) -> u64 {
+        self.placement.spans(group).iter().map(|span| u64::from(span.members)).product()
+    }
+
+    fn time(&self, operation: &Operation) -> Time {
+        closed_form::alone(operation, self.placement, self.system)
+    }
+
+    fn software(&self) -> &Software {
+        &self.system.software
+    }
 }
 
 /// The tier that a program streams states through.

@@ -75,7 +75,7 @@ impl Activity {
     pub const fn of(node: &Node) -> Self {
         match node.work {
             _ if node.on_host => Self::Host,
-            Work::Compute { .. } | Work::Sum { .. } => Self::Compute,
+            Work::Compute { .. } | Work::Lasts { .. } | Work::Sum { .. } => Self::Compute,
             Work::Load { .. } | Work::Store { .. } => Self::Memory,
             _ => Self::Communication,
         }

@@ -142,7 +142,7 @@ impl Slot {
         let is_one = rules.has(Quirk::OneCommunication);
         match node.work {
             _ if node.on_host => Self::Host,
-            Work::Compute { .. } | Work::Sum { .. } => Self::Compute,
+            Work::Compute { .. } | Work::Lasts { .. } | Work::Sum { .. } => Self::Compute,
             Work::Receive { .. } => Self::None,
             Work::Send { .. } if !is_one => Self::None,
             Work::Load { .. } | Work::Store { .. } if !is_one => Self::Memory,
@@ -327,7 +327,7 @@ impl Simulation<'_> {
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
         let is_own = state.of.is_some();
         match node.work {
-            Work::Compute { .. } => {
+            Work::Compute { .. } | Work::Lasts { .. } => {
                 let time = self.computation(node);
                 if !node.on_host {
                     self.runs[run].computed = self.runs[run].computed.saturating_add(time);
@@ -402,6 +402,7 @@ impl Simulation<'_> {
                 let rate = (memory * (operations / real(bytes))).min(peak);
                 self.machine.ticks(operations / rate * 1e9)
             }
+            (_, Work::Lasts { time }) => self.machine.ticks(time.as_delay().as_nanoseconds()),
             _ => self.recorded(node),
         }
     }

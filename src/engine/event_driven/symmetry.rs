@@ -219,6 +219,10 @@ impl Search<'_> {
                     add(bytes);
                 }
                 Work::Nothing => add(7),
+                Work::Lasts { time } => {
+                    add(9);
+                    add(time.as_picoseconds());
+                }
                 Work::Sum { place } => {
                     add(8);
                     add(u64::from(place));

@@ -6,7 +6,7 @@ use petgraph::graph::DiGraph;
 use thiserror::Error;
 
 use crate::system::collective::Collective;
-use crate::units::narrow;
+use crate::units::{Time, narrow};
 
 /// An operation of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub enum Work {
         operations: Option<u64>,
         /// Bytes between the NPU and its local memory, if they are known.
         bytes: Option<u64>,
+    },
+    /// Computes for a time that is known.
+    Lasts {
+        /// How long.
+        time: Time,
     },
     /// Takes part in a collective.
     Collective {

@@ -1,0 +1,102 @@
+//! The software: how a training framework drives the machine, as the few constants in which frameworks differ.
+
+use crate::units::{Delay, Time};
+
+/// How a training framework drives the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Software {
+    /// How much longer kernels take than those of the best tuned frameworks, gaps between them included.
+    pub kernel_factor: f64,
+    /// Local memory traffic of element-wise operations against that of fused kernels.
+    pub element_wise: f64,
+    /// Share of an NPU's `attention_efficiency` that its fused attention reaches.
+    pub attention: f64,
+    /// What unfused attention costs more for heads of a size that is no multiple of 8.
+    pub odd_heads: f64,
+    /// Time in which the host sends one operation to the NPU.
+    pub dispatch: Delay,
+    /// What a collective costs before its first step.
+    pub collective_latency: Delay,
+    /// Share of the shorter of two that run beside each other, communication and computation, that is paid all the same.
+    pub overlap_cost: f64,
+    /// Bytes a parameter that adding a microbatch's gradients to those before moves.
+    pub accumulation: f64,
+}
+
+impl Default for Software {
+    /// An ideal: nothing but the machine takes time.
+    fn default() -> Self {
+        Self {
+            kernel_factor: 1.0,
+            element_wise: 1.0,
+            attention: 1.0,
+            odd_heads: 1.0,
+            dispatch: Delay::ZERO,
+            collective_latency: Delay::ZERO,
+            overlap_cost: 0.0,
+            accumulation: 0.0,
+        }
+    }
+}
+
+impl Software {
+    /// How much longer a block takes than `busy`, as the host has to send its operations while the NPU is busy with them.
+    ///
+    /// ```text
+    /// wait = (busy^4 + host^4)^(1/4) - busy                                                                  [StepFit]
+    /// ```
+    ///
+    /// between the longer of the two and their sum: neither waits for the other all the time. 1 ms and 1 ms: 0.189 ms.
+    #[must_use]
+    pub fn host_wait(&self, busy: Delay, operations: f64) -> Delay {
+        let host = (self.dispatch * operations).as_nanoseconds();
+        let busy = busy.as_nanoseconds();
+        if host * 16.0 < busy || host <= 0.0 {
+            return Delay::ZERO;
+        }
+        let square = |x: f64| x * x;
+        let both = (square(square(busy)) + square(square(host))).sqrt().sqrt();
+        Delay::nanoseconds(both - busy)
+    }
+
+    /// What communication costs that runs beside computations: what is longer of it, and a share of what is hidden.
+    ///
+    /// ```text
+    /// max(0, c - g) + x min(c, g)      c communication, g computations, x the overlap cost                  [StepFit]
+    /// ```
+    ///
+    /// 3 ms beside 10 ms with x = 0.6: 1.8 ms.
+    #[must_use]
+    pub fn beside(&self, communication: Time, computing: Time) -> Time {
+        let left = communication.saturating_sub(computing);
+        left + self.paid(communication.saturating_sub(left))
+    }
+
+    /// What hidden communication costs all the same.
+    #[must_use]
+    pub fn paid(&self, hidden: Time) -> Time {
+        (hidden.as_delay() * self.overlap_cost).round()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_npu_wait_for_each_other_a_little() {
+        let software = Software { dispatch: Delay::nanoseconds(40_000.0), ..Software::default() };
+        // 25 operations of 40 us are 1 ms, as long as the NPU is busy: 2^(1/4) ms.
+        let wait = software.host_wait(Delay::nanoseconds(1e6), 25.0).as_nanoseconds();
+        assert!((wait - 189_207.0).abs() < 1.0, "{wait}");
+        assert_eq!(software.host_wait(Delay::nanoseconds(1e9), 25.0), Delay::ZERO);
+    }
+
+    #[test]
+    fn what_is_hidden_is_paid_in_part() {
+        let software = Software { overlap_cost: 0.6, ..Software::default() };
+        let ms = |count: u64| Time::picoseconds(count * 1_000_000_000);
+        assert_eq!(software.beside(ms(3), ms(10)), Time::picoseconds(1_800_000_000));
+        assert_eq!(software.beside(ms(10), ms(3)), ms(7) + Time::picoseconds(1_800_000_000));
+    }
+}
