@@ -95,7 +95,12 @@ impl<'a> Prices<'a> {
     }
 
     /// The time of a collective; what it sends and how long it keeps dimensions busy is added to `tally`.
-    fn collective(&mut self, (collective, group, size): (Collective, Group, Bytes), kind: usize, tally: &mut Tally) -> Time {
+    fn collective(
+        &mut self,
+        (collective, group, size): (Collective, Group, Bytes),
+        kind: usize,
+        tally: &mut Tally,
+    ) -> Time {
         let spans = self.placement.spans(group);
         let found = self.known.iter().position(|known| (known.0, known.1, known.2) == (collective, group, size));
         let k = found.unwrap_or_else(|| {

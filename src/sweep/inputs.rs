@@ -1,6 +1,7 @@
 //! The inputs of one point: a value for every slot, and the ones that follow from others.
 
 use super::algorithm::Written;
+use super::bits::Bits;
 use super::expression::Environment;
 use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
@@ -29,6 +30,12 @@ pub enum Removal {
     EpWithoutExperts,
     /// Sequence parallelism without tensor parallelism.
     SequenceParallelWithoutTp,
+    /// Overlap of tensor-parallel traffic that does not exist.
+    OverlapWithoutTp,
+    /// Overlap of expert-parallel traffic that does not exist.
+    OverlapWithoutEp,
+    /// Parts of messages of whole NPUs, or of none.
+    ScatterWithoutTp,
     /// ZeRO without data parallelism.
     ZeroWithoutDp,
     /// Overlap of data-parallel traffic that does not exist.
@@ -51,13 +58,16 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
         Self::VppWithoutPp,
         Self::EpWithoutExperts,
         Self::SequenceParallelWithoutTp,
+        Self::OverlapWithoutTp,
+        Self::OverlapWithoutEp,
+        Self::ScatterWithoutTp,
         Self::ZeroWithoutDp,
         Self::OverlapWithoutDp,
         Self::OffloadWithoutTier,
@@ -79,6 +89,9 @@ impl Removal {
             Self::VppWithoutPp => "vpp at pp = 1",
             Self::EpWithoutExperts => "ep without experts",
             Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
+            Self::OverlapWithoutTp => "overlap_tp at tp = 1",
+            Self::OverlapWithoutEp => "overlap_ep at ep = 1",
+            Self::ScatterWithoutTp => "scatter_gather without tp and pp, or with sequence_parallel",
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::OverlapWithoutDp => "overlap_dp at dp = 1",
             Self::OffloadWithoutTier => "a tier that is not there",
@@ -101,6 +114,9 @@ impl Removal {
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
+            Self::OverlapWithoutTp => &[Id::OverlapTp, Id::Tp],
+            Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
+            Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
@@ -136,45 +152,35 @@ pub struct Inputs {
     given: Box<[f64]>,
     /// As they count: `rest` worked out, defaults that follow other keys in place.
     value: Box<[f64]>,
-    /// For each key, also of a tier, whether its axis is at its first value: see [`bit`].
-    first: u128,
-    /// For each key whether an expression reads it: then it may matter though the machine does not use it.
-    read: u128,
+    /// The keys, also of tiers and dimensions, whose axes are at their first values.
+    first: Bits,
+    /// The keys that expressions read: they may matter though the machine does not use them.
+    read: Bits,
     /// How many dimensions the network has.
     dims: usize,
     /// The removals that apply: a bit each.
-    removed: u16,
+    removed: u32,
 }
 
-/// The bits of the tiers' keys stand behind those of the others.
-const TIER_BITS_FROM: usize = 100;
-const _: () = assert!(
-    key::KEYS.len() <= TIER_BITS_FROM && TIER_BITS_FROM + MAX_TIERS * key::TIER_KEYS.len() <= 128,
-    "a bit for each key"
-);
-
-/// The bit of a key, also of a tier; the keys of dimensions have none.
-const fn bit(slot: usize) -> u128 {
-    match slot {
-        0..key::DIMS_FROM => 1 << slot,
-        key::TIERS_FROM..key::NAMES_FROM => 1 << (slot - key::TIERS_FROM + TIER_BITS_FROM),
-        _ => 0,
-    }
-}
+const _: () = assert!(key::NAMES_FROM <= Bits::CAPACITY, "a bit for each key");
 
 /// What a model without experts does not use.
-const OF_EXPERTS: u128 = bit(Id::Topk as usize)
-    | bit(Id::Shared as usize)
-    | bit(Id::MoeFfn as usize)
-    | bit(Id::MoeEvery as usize)
-    | bit(Id::DenseLayers as usize);
+const OF_EXPERTS: Bits = Bits::of(&[
+    Id::Topk as usize,
+    Id::Shared as usize,
+    Id::MoeFfn as usize,
+    Id::MoeEvery as usize,
+    Id::DenseLayers as usize,
+]);
 
 /// What a job does not use of a tier that holds nothing of it. A price is paid all the same.
-const fn of_tier(tier: usize) -> u128 {
-    bit(tier_slot(tier, TierId::Capacity))
-        | bit(tier_slot(tier, TierId::Bandwidth))
-        | bit(tier_slot(tier, TierId::Latency))
-        | bit(tier_slot(tier, TierId::SharedBy))
+const fn of_tier(tier: usize) -> Bits {
+    Bits::of(&[
+        tier_slot(tier, TierId::Capacity),
+        tier_slot(tier, TierId::Bandwidth),
+        tier_slot(tier, TierId::Latency),
+        tier_slot(tier, TierId::SharedBy),
+    ])
 }
 
 impl Inputs {
@@ -182,12 +188,12 @@ impl Inputs {
     #[must_use]
     pub fn new(base: &[f64]) -> Self {
         debug_assert_eq!(base.len(), SLOTS);
-        Self { given: base.into(), value: base.into(), first: u128::MAX, read: 0, dims: 0, removed: 0 }
+        Self { given: base.into(), value: base.into(), first: Bits::ALL, read: Bits::NONE, dims: 0, removed: 0 }
     }
 
     /// Keeps all values of a key that an expression reads.
     pub const fn keep(&mut self, slot: usize) {
-        self.read |= bit(slot);
+        self.read = self.read.with(slot);
     }
 
     /// The value of a slot as it counts; NaN if there is none.
@@ -246,7 +252,7 @@ impl Inputs {
 
     /// The removals that apply, a bit each, in the order of [`Removal::ALL`].
     #[must_use]
-    pub const fn removed(&self) -> u16 {
+    pub const fn removed(&self) -> u32 {
         self.removed
     }
 
@@ -255,7 +261,9 @@ impl Inputs {
         let k = slot as usize;
         self.given[k] = value;
         self.value[k] = value;
-        self.first = if is_first { self.first | bit(k) } else { self.first & !bit(k) };
+        if k < Bits::CAPACITY {
+            self.first = if is_first { self.first.with(k) } else { self.first.without(k) };
+        }
     }
 
     /// Works out what follows from the values as written: `rest`, defaults that are other keys, knobs that do not matter.
@@ -388,6 +396,10 @@ impl Inputs {
         self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
         self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
         self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
+        self.neutral(tp == 1.0, Id::OverlapTp, 0.0, Removal::OverlapWithoutTp);
+        self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
+        let whole = tp == 1.0 || pp == 1.0 || self.key(Id::SequenceParallel) == 1.0;
+        self.neutral(whole, Id::ScatterGather, 1.0, Removal::ScatterWithoutTp);
         let alone = dp == 1.0 && (dense || tp == self.key(Id::Ep));
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
@@ -446,8 +458,8 @@ impl Inputs {
     }
 
     /// Keys that cannot matter at a point keep their values, of which only the first is tried.
-    const fn unused(&mut self, inactive: bool, keys: u128, removal: Removal) {
-        if inactive && !self.first & keys & !self.read != 0 {
+    const fn unused(&mut self, inactive: bool, keys: Bits, removal: Removal) {
+        if inactive && self.first.lack_one(self.read, keys) {
             self.removed |= 1 << removal as u8;
         }
     }
@@ -455,7 +467,7 @@ impl Inputs {
     fn neutral(&mut self, inactive: bool, id: Id, value: f64, removal: Removal) {
         let written = self.written(id);
         self.put(id, if inactive { value } else { written });
-        if inactive && self.first & bit(id as usize) == 0 {
+        if inactive && !self.first.has(id as usize) {
             self.remove(removal);
         }
     }

@@ -223,6 +223,12 @@ keys! {
         "whether operations between tensor-parallel ones are split along the sequence";
     FlashAttention = "plan.flash_attention", Kind::Flag, Default::Is(1.0), Some("flash_attention"), "whether attention keeps no scores";
     OverlapDp = "plan.overlap_dp", Kind::Flag, Default::Is(1.0), Some("overlap_dp"), "whether data-parallel traffic runs beside the computation";
+    OverlapTp = "plan.overlap_tp", Kind::Flag, Default::Is(0.0), Some("overlap_tp"),
+        "whether tensor-parallel traffic runs beside the matrix products that need it";
+    OverlapEp = "plan.overlap_ep", Kind::Flag, Default::Is(0.0), Some("overlap_ep"),
+        "whether the all-to-alls of experts run beside the layer's computation";
+    ScatterGather = "plan.scatter_gather", Kind::Flag, Default::Is(1.0), Some("scatter_gather"),
+        "whether each tensor rank sends its part of what stages exchange, which the next stage gathers; with `sequence_parallel` it holds no more [Narayanan21]";
     OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
         "the tier of `memory` in which optimizer states live, or `none`";
     Order = "plan.order", Kind::Choice(&Order::NAMES), Default::Is(0.0), Some("order"),
@@ -476,8 +482,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("cp", "context parallelism"),
     ("cp_kind", "context parallelism"),
     ("etp", "tensor parallelism inside experts"),
-    ("overlap_tp", "overlap of tensor-parallel communication"),
-    ("overlap_ep", "overlap of expert-parallel communication"),
     ("expert_imbalance", "uneven load of experts"),
     ("framework", "limits to what a framework can launch"),
     ("schedule", "other pipeline schedules than 1F1B and interleaved"),

@@ -3,6 +3,7 @@
 pub mod algorithm;
 mod all;
 pub mod axis;
+mod bits;
 mod caution;
 mod circle;
 pub mod collectives;

@@ -127,6 +127,9 @@ fn plan(inputs: &Inputs) -> Plan {
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),
+        overlap_tp: flag(inputs, Id::OverlapTp),
+        overlap_ep: flag(inputs, Id::OverlapEp),
+        scatter_gather: flag(inputs, Id::ScatterGather),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: part(&Order::ALL, inputs.key(Id::Order)),
     }

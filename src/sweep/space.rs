@@ -176,9 +176,9 @@ impl Space {
     #[must_use]
     pub fn remover(&self, inputs: &Inputs) -> Option<Remover> {
         // World and network first, then what the user removes, then knobs that do not matter.
-        const RULES_FIRST: u16 = 0b111;
+        const RULES_FIRST: u32 = 0b111;
         let removed = inputs.removed();
-        let rule = |mask: u16| {
+        let rule = |mask: u32| {
             let bits = removed & mask;
             (bits != 0).then(|| Remover::Rule(Removal::ALL[bits.trailing_zeros() as usize]))
         };

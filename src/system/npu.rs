@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_large_product_runs_in_whole_waves_of_tiles() {
-        let expected = 2.0 * 8192.0 * 6144.0 * 12288.0 / (312e12 * 0.83) * 1e3 * (15.0 * 108.0 / 1536.0) * (1.0 + 100.0 / 12288.0);
+        let expected =
+            2.0 * 8192.0 * 6144.0 * 12288.0 / (312e12 * 0.83) * 1e3 * (15.0 * 108.0 / 1536.0) * (1.0 + 100.0 / 12288.0);
         assert!((milliseconds(&product(8192.0, 6144.0, 12288.0)) / expected - 1.0).abs() < 1e-12);
         assert!((expected - 5.08).abs() < 0.005, "{expected}");
     }

@@ -203,7 +203,8 @@ impl Writer<'_> {
     /// The products of a linear layer: n x K by K x C forward; n x C by C x K and K x n by n x C backward.
     fn products(&mut self, tokens: f64, columns: f64, depth: f64, count: f64, is_cast: bool) {
         let efficiency = if is_cast { self.training.precision.product_efficiency } else { 1.0 };
-        let product = |rows, columns, depth| Kernel::Product(Product { rows, columns, depth, count, is_cast, efficiency });
+        let product =
+            |rows, columns, depth| Kernel::Product(Product { rows, columns, depth, count, is_cast, efficiency });
         match self.pass {
             Pass::Forward => self.kernel(product(tokens, columns, depth)),
             Pass::Backward => {

@@ -25,6 +25,12 @@ pub struct Plan {
     pub flash_attention: bool,
     /// Whether data-parallel traffic runs beside the computation.
     pub overlap_dp: bool,
+    /// Whether tensor-parallel traffic runs beside the matrix products that need it.
+    pub overlap_tp: bool,
+    /// Whether expert-parallel traffic runs beside the layer's computation.
+    pub overlap_ep: bool,
+    /// Whether each tensor rank sends its part of what stages exchange.
+    pub scatter_gather: bool,
     /// The tier that optimizer states live in, by its place in the machine's list; none for the local memory.
     pub offload_optimizer: Option<u8>,
     /// Which degree is innermost.

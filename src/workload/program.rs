@@ -1,8 +1,8 @@
 //! The program: what one NPU of each rank class does in a step, folded: blocks of operations with repeat counts.
 
 use super::placement::Group;
-use crate::system::collective::Collective;
 use crate::system::Kernel;
+use crate::system::collective::Collective;
 use crate::units::Bytes;
 
 /// When a block runs.

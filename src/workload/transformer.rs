@@ -123,7 +123,8 @@ impl Transformer {
         if let Some(Latent { q_rank, kv_rank, rope_dim }) = self.latent {
             let width = real(self.heads * self.query_dim());
             let query = if q_rank > 0 { real(q_rank) * (hidden + width) } else { hidden * width };
-            let key_value = hidden * real(kv_rank + rope_dim) + real(kv_rank * self.heads * (self.head_dim + self.value_dim));
+            let key_value =
+                hidden * real(kv_rank + rope_dim) + real(kv_rank * self.heads * (self.head_dim + self.value_dim));
             return query + key_value + real(self.heads * self.value_dim) * hidden;
         }
         let query = hidden * real(self.heads) * real(self.head_dim);

@@ -10,8 +10,8 @@ use super::placement::Group;
 use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
-use crate::system::collective::Collective;
 use crate::system::Software;
+use crate::system::collective::Collective;
 use crate::units::{Bytes, Time, index, narrow, real};
 
 /// A stage's graph, and on whose account each of its operations is.

@@ -41,10 +41,22 @@ impl ParallelStrategy for Expert {
 
     /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of an NPU.
     fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
-        if training.plan.ep > 1 && matches!(place, Place::Experts | Place::ExpertsEnd) {
+        let plan = &training.plan;
+        // Beside the computation of the whole layer, or where tokens are needed.
+        let is_place = if plan.overlap_ep {
+            place == (Place::Layer { moe: true })
+        } else {
+            matches!(place, Place::Experts | Place::ExpertsEnd)
+        };
+        if plan.ep > 1 && is_place {
             let size = Bytes::from_real(training.precision.activation * share.routed * real(training.model.hidden));
             let work = Work::Collective { collective: Collective::AllToAll, group: Group::Expert, size };
-            program.push(work, Account::Expert);
+            if plan.overlap_ep {
+                program.push_beside(work, Account::Expert);
+                program.push_beside(work, Account::Expert);
+            } else {
+                program.push(work, Account::Expert);
+            }
         }
     }
 

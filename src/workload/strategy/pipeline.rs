@@ -1,8 +1,10 @@
 //! Pipeline parallelism: 1F1B, or interleaved with several model chunks a stage [Narayanan21].
 
 use super::ParallelStrategy;
+use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
 use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::placement::Group;
 use crate::workload::program::{Account, Phase, Program, Work};
 use crate::workload::share::{Share, Stage};
 use crate::workload::Training;
@@ -50,9 +52,19 @@ impl ParallelStrategy for Pipeline {
 pub fn emit_sends(phase: Phase, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
     let Training { plan, model, precision, .. } = training;
     let end = if phase == Phase::Forward { stage.last } else { stage.first };
-    let size = Bytes::from_real(precision.activation * share.outer_tokens * real(model.hidden));
-    if plan.pp > 1 {
-        program.push(Work::Send { size }, Account::Pipeline);
-        program.close_block(phase, plan.vpp - u64::from(end), None);
+    if plan.pp == 1 {
+        return;
+    }
+    let times = plan.vpp - u64::from(end);
+    let held = precision.activation * share.outer_tokens * real(model.hidden);
+    let is_parted = plan.scatter_gather && plan.tp > 1 && !plan.sequence_parallel;
+    let sent = if is_parted { held / real(plan.tp) } else { held };
+    program.push(Work::Send { size: Bytes::from_real(sent) }, Account::Pipeline);
+    program.close_block(phase, times, None);
+    if is_parted {
+        let gathered =
+            Work::Collective { collective: Collective::AllGather, group: Group::Tensor, size: Bytes::from_real(held) };
+        program.push(gathered, Account::Pipeline);
+        program.close_block(phase, times, None);
     }
 }

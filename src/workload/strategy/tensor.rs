@@ -57,6 +57,10 @@ impl ParallelStrategy for Tensor {
             Place::AttentionEnd | Place::MlpEnd | Place::Embedding => false,
             _ => return,
         };
+        // One norm and one sum for both halves of the layer.
+        if model.parallel_block && matches!(place, Place::AttentionEnd | Place::Mlp) {
+            return;
+        }
         // A pass gathers where it enters split matrices and sums where it leaves them.
         let gathers = enters == (pass == Pass::Forward);
         let collective = match (plan.sequence_parallel, gathers) {
@@ -66,7 +70,12 @@ impl ParallelStrategy for Tensor {
             (false, false) => Collective::AllReduce,
         };
         let size = Bytes::from_real(precision.activation * share.tokens * real(model.hidden));
-        program.push(Work::Collective { collective, group: Group::Tensor, size }, Account::Tensor);
+        let work = Work::Collective { collective, group: Group::Tensor, size };
+        if plan.overlap_tp {
+            program.push_beside(work, Account::Tensor);
+        } else {
+            program.push(work, Account::Tensor);
+        }
     }
 
     fn summary(&self) -> &'static str {

@@ -108,7 +108,12 @@ impl Trace {
             }
             Work::Send { to, .. } => to,
             Work::Receive { from, .. } => from,
-            Work::Compute { .. } | Work::Lasts { .. } | Work::Load { .. } | Work::Store { .. } | Work::Sum { .. } | Work::Nothing => {
+            Work::Compute { .. }
+            | Work::Lasts { .. }
+            | Work::Load { .. }
+            | Work::Store { .. }
+            | Work::Sum { .. }
+            | Work::Nothing => {
                 return None;
             }
         };
