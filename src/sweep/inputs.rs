@@ -20,7 +20,7 @@ pub const ABSENT: f64 = f64::NAN;
 pub enum Removal {
     /// The sizes of the network do not make `npus`.
     NetworkSize,
-    /// tp x pp x dp do not make `npus`.
+    /// tp x cp x pp x dp do not make `npus`.
     WorldSize,
     /// A batch in tokens is no whole number of sequences.
     BatchTokens,
@@ -28,6 +28,8 @@ pub enum Removal {
     VppWithoutPp,
     /// Expert parallelism of a model without experts.
     EpWithoutExperts,
+    /// A kind of context parallelism that there is not.
+    CpKindWithoutCp,
     /// Sequence parallelism without tensor parallelism.
     SequenceParallelWithoutTp,
     /// Overlap of tensor-parallel traffic that does not exist.
@@ -58,12 +60,13 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
         Self::VppWithoutPp,
         Self::EpWithoutExperts,
+        Self::CpKindWithoutCp,
         Self::SequenceParallelWithoutTp,
         Self::OverlapWithoutTp,
         Self::OverlapWithoutEp,
@@ -88,6 +91,7 @@ impl Removal {
             Self::BatchTokens => "global_batch % seq_len",
             Self::VppWithoutPp => "vpp at pp = 1",
             Self::EpWithoutExperts => "ep without experts",
+            Self::CpKindWithoutCp => "cp_kind at cp = 1",
             Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
             Self::OverlapWithoutTp => "overlap_tp at tp = 1",
             Self::OverlapWithoutEp => "overlap_ep at ep = 1",
@@ -109,21 +113,22 @@ impl Removal {
     pub const fn keys(self) -> &'static [Id] {
         match self {
             Self::NetworkSize => &[Id::Npus],
-            Self::WorldSize => &[Id::Npus, Id::Tp, Id::Pp, Id::Dp, Id::Collective, Id::Chakra],
+            Self::WorldSize => &[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Dp, Id::Collective, Id::Chakra],
             Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
+            Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
             Self::OverlapWithoutTp => &[Id::OverlapTp, Id::Tp],
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
             Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
-            Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
-            Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Tp, Id::Ep, Id::Experts],
+            Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts],
+            Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
             Self::ExpertKeysWithoutExperts => {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
             }
-            Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Pp, Id::Dp],
+            Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Cp, Id::Pp, Id::Dp],
             Self::ClosedFormOfQueues => {
                 &[Id::Fidelity, Id::ActiveChunks, Id::Queues, Id::DimensionOrder, Id::ChunkOrder]
             }
@@ -368,12 +373,13 @@ impl Inputs {
         }
     }
 
-    /// `dp` and the batch: tp x pp x dp make `npus`.
+    /// `dp` and the batch: tp x cp x pp x dp make `npus`.
     fn world(&mut self) {
-        let (npus, tp, pp) = (self.key(Id::Npus), self.written(Id::Tp), self.written(Id::Pp));
+        let npus = self.key(Id::Npus);
+        let others = self.written(Id::Tp) * self.written(Id::Cp) * self.written(Id::Pp);
         let written = self.written(Id::Dp);
-        let rest = npus / (tp * pp);
-        let fits = if written == REST { rest >= 1.0 && rest.fract() == 0.0 } else { tp * pp * written == npus };
+        let rest = npus / others;
+        let fits = if written == REST { rest >= 1.0 && rest.fract() == 0.0 } else { others * written == npus };
         self.put(Id::Dp, if written == REST { rest.floor().max(1.0) } else { written });
         if !fits {
             self.remove(Removal::WorldSize);
@@ -391,23 +397,24 @@ impl Inputs {
 
     /// A knob that cannot matter at a point stands at its neutral value, and only the first value of its axis is tried.
     fn knobs(&mut self) {
-        let (tp, pp, dp) = (self.written(Id::Tp), self.written(Id::Pp), self.key(Id::Dp));
+        let (tp, cp, pp, dp) = (self.written(Id::Tp), self.written(Id::Cp), self.written(Id::Pp), self.key(Id::Dp));
         let dense = self.written(Id::Experts) == 0.0;
         self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
         self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
+        self.neutral(cp == 1.0, Id::CpKind, 0.0, Removal::CpKindWithoutCp);
         self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
         self.neutral(tp == 1.0, Id::OverlapTp, 0.0, Removal::OverlapWithoutTp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
         let whole = tp == 1.0 || pp == 1.0 || self.key(Id::SequenceParallel) == 1.0;
         self.neutral(whole, Id::ScatterGather, 1.0, Removal::ScatterWithoutTp);
-        let alone = dp == 1.0 && (dense || tp == self.key(Id::Ep));
+        let alone = dp * cp == 1.0 && (dense || tp == self.key(Id::Ep));
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);
         let none = self.tiers_there().next().is_none();
         self.neutral(self.lacks_tier(tier) || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
-        let alone = [tp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
+        let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
     }
 

@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{Mlp, Order, Recompute};
+use crate::workload::{ContextKind, Mlp, Order, Recompute};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -210,9 +210,12 @@ keys! {
     ActivationBytes = "precision.activation", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of an element of an activation";
     Npus = "cluster.npus", count(1), Default::Rest, Some("npus"), "how many NPUs; not written: the product of the network's sizes";
     Tp = "plan.tp", count(1), Default::Is(1.0), Some("tp"), "tensor parallelism";
+    Cp = "plan.cp", count(1), Default::Is(1.0), Some("cp"), "context parallelism: ranks that share the tokens of every sequence";
+    CpKind = "plan.cp_kind", Kind::Choice(&ContextKind::NAMES), Default::Is(0.0), Some("cp_kind"),
+        "how keys and values come to the other context ranks: they go round, are gathered, or heads are exchanged for tokens";
     Pp = "plan.pp", count(1), Default::Is(1.0), Some("pp"), "pipeline parallelism: stages";
     Dp = "plan.dp", count(1), Default::Rest, Some("dp"), "data parallelism: replicas";
-    Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x dp";
+    Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x cp x dp";
     Vpp = "plan.vpp", count(1), Default::Is(1.0), Some("vpp"), "model chunks of a pipeline stage (interleaving)";
     MicroBatch = "plan.micro_batch_size", Kind::Count { least: 1, unit: Unit::SEQUENCE }, Default::Is(1.0), Some("micro_batch_size"),
         "sequences of a microbatch";
@@ -232,7 +235,7 @@ keys! {
     OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
         "the tier of `memory` in which optimizer states live, or `none`";
     Order = "plan.order", Kind::Choice(&Order::NAMES), Default::Is(0.0), Some("order"),
-        "which degree takes neighbouring NPUs, innermost first; ep lies within tp x dp";
+        "which degree takes neighbouring NPUs, innermost first; cp lies directly behind tp, ep within tp x cp x dp";
     Bf16 = "cluster.npu.bf16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense bf16 matrix products";
     Fp16 = "cluster.npu.fp16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp16 matrix products";
     Fp8 = "cluster.npu.fp8", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp8 matrix products";
@@ -472,6 +475,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
 
 /// Keys that the language will have and this version does not understand.
 pub const LATER: &[(&str, &str)] = &[
+    ("etp", "tensor parallelism inside experts"),
     ("assume", "guesses as ranges"),
     ("anchor", "predictions through a measured run"),
     ("expect", "claims that are checked"),
@@ -479,9 +483,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("share", "weighting over jobs"),
     ("speedup", "speed against the baseline, over jobs"),
     ("tie", "ties"),
-    ("cp", "context parallelism"),
-    ("cp_kind", "context parallelism"),
-    ("etp", "tensor parallelism inside experts"),
     ("expert_imbalance", "uneven load of experts"),
     ("framework", "limits to what a framework can launch"),
     ("schedule", "other pipeline schedules than 1F1B and interleaved"),

@@ -17,7 +17,9 @@ use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, Software, System};
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
-use crate::workload::{Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer};
+use crate::workload::{
+    ContextKind, Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer,
+};
 
 /// Version of the canonical form that ids are made from.
 const ID_VERSION: u64 = 1;
@@ -117,6 +119,8 @@ fn latent(inputs: &Inputs) -> Option<Latent> {
 fn plan(inputs: &Inputs) -> Plan {
     Plan {
         tp: count(inputs, Id::Tp),
+        cp: count(inputs, Id::Cp),
+        cp_kind: part(&ContextKind::ALL, inputs.key(Id::CpKind)),
         pp: count(inputs, Id::Pp),
         dp: count(inputs, Id::Dp),
         ep: count(inputs, Id::Ep),

@@ -118,17 +118,19 @@ impl Space {
             let written = self.base[slot].is_finite() || self.axes.iter().any(|axis| always_sets(axis, slot));
             if written { Vec::new() } else { shape_slots().collect() }
         } else if is(Id::Dp) {
-            ids(&[Id::Npus, Id::Tp, Id::Pp, Id::Collective, Id::Chakra])
+            ids(&[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Collective, Id::Chakra])
         } else if is(Id::Vpp) {
             ids(&[Id::Pp])
         } else if is(Id::Ep) {
             ids(&[Id::Experts])
+        } else if is(Id::CpKind) {
+            ids(&[Id::Cp])
         } else if is(Id::SequenceParallel) {
             ids(&[Id::Tp])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
-            ids(&[Id::Dp, Id::Tp, Id::Ep, Id::Experts])
+            ids(&[Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts])
         } else if is(Id::Order) {
-            ids(&[Id::Tp, Id::Pp, Id::Dp])
+            ids(&[Id::Tp, Id::Cp, Id::Pp, Id::Dp])
         } else if is(Id::GlobalBatch) {
             ids(&[Id::SeqLen])
         } else if is(Id::RemoteMemory) {

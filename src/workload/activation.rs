@@ -1,7 +1,7 @@
 //! Activations: the bytes that one layer keeps of one microbatch until its backward pass.
 
 use super::Training;
-use super::plan::Recompute;
+use super::plan::{ContextKind, Recompute};
 use super::share::{Kept, Share};
 use crate::units::real;
 
@@ -25,7 +25,8 @@ const ROUTER_LOGIT: f64 = 4.0;
 /// ```
 ///
 /// which for multi-head attention, f = 4 h, dropout, w = 2 is s b h (34 + 5 a s / h) at t = 1 [Korthikanti22, table 2].
-/// Full recomputation keeps the input of each layer, w o h, and one layer's set while it is computed again.
+/// Context parallelism divides n and o by c; keys and values that come from other ranks, 2 w n k d / t where they are gathered and
+/// 2 w (n / c) k d / t where they go round, live as long as one layer's core. Full recomputation keeps the input of each layer, w o h, and one layer's set while it is computed again.
 #[must_use]
 pub fn kept(training: &Training, share: &Share) -> Kept {
     let Training { model, plan, precision, seq_len, .. } = training;
@@ -55,13 +56,20 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
     let logits = ROUTER_LOGIT * share.outer_tokens * real(model.experts);
     let moe = 2.0 * vector + routed + shared + logits + masked;
 
+    let key_value = 2.0 * element * share.tokens * share.kv_heads * head_dim;
+    let received = match plan.cp_kind {
+        ContextKind::Ring if plan.cp > 1 => key_value,
+        ContextKind::AllGather if plan.cp > 1 => key_value * share.context,
+        _ => 0.0,
+    };
+
     let whole = |rest: f64| attention + core + rest;
     match plan.recompute {
-        Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: 0.0 },
-        Recompute::Selective => Kept { dense: attention + mlp, moe: attention + moe, working: core },
+        Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: received },
+        Recompute::Selective => Kept { dense: attention + mlp, moe: attention + moe, working: core + received },
         Recompute::Full => {
             let working = if model.experts > 0 { whole(mlp).max(whole(moe)) } else { whole(mlp) };
-            Kept { dense: vector, moe: vector, working }
+            Kept { dense: vector, moe: vector, working: working + received }
         }
     }
 }

@@ -19,11 +19,15 @@ pub enum Reason {
     MlpPerTensor,
     /// Sequence parallelism does not divide the sequence.
     SequencePerTensor,
+    /// Context parallelism does not divide the sequence.
+    SequencePerContext,
+    /// Context parallelism does not divide the heads of an NPU.
+    HeadsPerContext,
     /// Experts need sequence parallelism beside tensor parallelism: else every tensor rank would route the same tokens.
     ExpertsNeedSequenceParallel,
     /// Expert parallelism does not divide the experts.
     ExpertsPerGroup,
-    /// Expert parallelism fits neither into the tensor group nor into tensor x data.
+    /// Expert parallelism does not fit into tensor x context x data.
     ExpertGroup,
     /// Pipeline stages and their chunks do not divide the layers.
     LayersPerStage,
@@ -59,7 +63,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -71,6 +75,8 @@ impl Reason {
         Self::HeadsPerTensor,
         Self::MlpPerTensor,
         Self::SequencePerTensor,
+        Self::SequencePerContext,
+        Self::HeadsPerContext,
         Self::ExpertsNeedSequenceParallel,
         Self::ExpertsPerGroup,
         Self::ExpertGroup,
@@ -98,9 +104,11 @@ impl Reason {
             Self::HeadsPerTensor => "heads % tp",
             Self::MlpPerTensor => "ffn % tp",
             Self::SequencePerTensor => "seq_len % tp",
+            Self::SequencePerContext => "seq_len % cp",
+            Self::HeadsPerContext => "heads % (tp * cp)",
             Self::ExpertsNeedSequenceParallel => "experts need sequence_parallel",
             Self::ExpertsPerGroup => "experts % ep",
-            Self::ExpertGroup => "tp * dp % ep",
+            Self::ExpertGroup => "tp * cp * dp % ep",
             Self::LayersPerStage => "layers % (pp * vpp)",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
@@ -130,9 +138,18 @@ impl Reason {
             Self::HeadsPerTensor => "tensor parallelism does not divide the attention heads",
             Self::MlpPerTensor => "tensor parallelism does not divide the width of the MLP",
             Self::SequencePerTensor => "sequence parallelism does not divide the sequence",
+            Self::SequencePerContext => {
+                "context parallelism does not divide the sequence: into two parts a rank, which even out what causality hides, \
+                 but for `all_to_all`; each rank's part again by `tp` with sequence parallelism"
+            }
+            Self::HeadsPerContext => {
+                "context parallelism by `all_to_all` does not divide the attention heads of an NPU"
+            }
             Self::ExpertsNeedSequenceParallel => "every tensor rank would route the same tokens",
             Self::ExpertsPerGroup => "expert parallelism does not divide the experts",
-            Self::ExpertGroup => "expert parallelism fits neither into the tensor group nor into tensor x data",
+            Self::ExpertGroup => {
+                "expert parallelism is no part of tensor x context x data that takes whole groups, innermost first"
+            }
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
@@ -170,9 +187,11 @@ impl Reason {
             Self::LayersWithExperts => &["dense_layers", "moe_every", "layers"],
             Self::HeadsPerTensor | Self::MlpPerTensor => &["tp"],
             Self::SequencePerTensor => &["tp", "sequence_parallel"],
+            Self::SequencePerContext => &["cp", "sequence_parallel"],
+            Self::HeadsPerContext => &["cp", "cp_kind", "tp"],
             Self::ExpertsNeedSequenceParallel => &["sequence_parallel", "tp"],
             Self::ExpertsPerGroup => &["ep"],
-            Self::ExpertGroup => &["ep", "tp", "dp"],
+            Self::ExpertGroup => &["ep", "tp", "cp", "dp"],
             Self::LayersPerStage => &["pp", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],

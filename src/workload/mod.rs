@@ -21,7 +21,7 @@ pub use check::check;
 pub use footprint::Footprint;
 pub use infeasible::{Infeasible, Reason};
 pub use placement::{Group, Placement, place};
-pub use plan::{Order, Plan, Recompute};
+pub use plan::{ContextKind, Order, Plan, Recompute};
 pub use precision::Precision;
 pub use program::Program;
 pub use share::Share;

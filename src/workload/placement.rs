@@ -1,7 +1,6 @@
 //! Placement: which NPUs form each group, so which part of which dimension a group takes.
 
 use super::infeasible::{Infeasible, Reason};
-use super::plan::Plan;
 use super::{Job, Training};
 use crate::system::{Network, Span, Spans};
 use crate::units::{narrow, real};
@@ -11,7 +10,9 @@ use crate::units::{narrow, real};
 pub enum Group {
     /// Shares every layer.
     Tensor,
-    /// Holds the same weights, for other sequences.
+    /// Shares the tokens of every sequence.
+    Context,
+    /// Holds the same weights, for other tokens: the ranks of a context group, too.
     Data,
     /// Holds the stages of one replica.
     Pipeline,
@@ -25,8 +26,8 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 6] =
-        [Self::Tensor, Self::Data, Self::Pipeline, Self::Expert, Self::ExpertData, Self::Everyone];
+    pub const ALL: [Self; 7] =
+        [Self::Tensor, Self::Context, Self::Data, Self::Pipeline, Self::Expert, Self::ExpertData, Self::Everyone];
     /// How many there are.
     pub const COUNT: u64 = Self::ALL.len() as u64;
 }
@@ -56,7 +57,8 @@ struct Factor {
 /// Places the groups of a job on a network of as many NPUs as the job has ranks.
 ///
 /// Rank r is NPU r. The degrees take neighbouring ranks in the order of the plan: with `tp-dp-pp`, tensor group members
-/// are 1 apart, data 1 * tp, pipeline tp * dp. An expert group takes the tensor group's ranks first, then data ranks.
+/// are 1 apart, data 1 * tp, pipeline tp * dp. Context groups lie directly
+/// behind tensor groups; what expert groups take is [`Plan::expert_ranks`].
 ///
 /// `placement` is written over, and used again from point to point.
 ///
@@ -67,30 +69,29 @@ pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<
     match job {
         Job::Recorded | Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
         Job::Training(Training { plan, model, .. }) => {
-            let [tensor, data, pipeline] = plan.order.strides(plan);
-            put(Group::Tensor, &[Factor { stride: tensor, size: plan.tp }])?;
-            put(Group::Data, &[Factor { stride: data, size: plan.dp }])?;
+            let [strides @ .., pipeline] = plan.order.strides(plan);
+            let [tensor, context, data] = factors(strides, [plan.tp, plan.cp, plan.dp]);
+            put(Group::Tensor, &[tensor])?;
+            put(Group::Context, &[context])?;
+            put(Group::Data, &[context, data])?;
             put(Group::Pipeline, &[Factor { stride: pipeline, size: plan.pp }])?;
-            if model.experts > 0 {
-                let (expert, rest) = expert_factors(plan, tensor, data);
-                put(Group::Expert, &expert)?;
-                put(Group::ExpertData, &rest)?;
+            if let Some(ranks) = plan.expert_ranks().filter(|_| model.experts > 0) {
+                put(Group::Expert, &factors(strides, ranks.expert))?;
+                put(Group::ExpertData, &factors(behind(strides, ranks.expert), ranks.data))?;
             }
         }
     }
     Ok(())
 }
 
-/// The expert group, and the ranks that hold the same experts.
-fn expert_factors(plan: &Plan, tensor: u64, data: u64) -> ([Factor; 2], [Factor; 2]) {
-    let within = plan.ep.min(plan.tp);
-    let across = plan.ep / within;
-    let expert = [Factor { stride: tensor, size: within }, Factor { stride: data, size: across }];
-    let rest = [
-        Factor { stride: tensor * within, size: plan.tp / within },
-        Factor { stride: data * across, size: plan.dp / across },
-    ];
-    (expert, rest)
+/// Ranks of the tensor, context and data group.
+fn factors(strides: [u64; 3], sizes: [u64; 3]) -> [Factor; 3] {
+    std::array::from_fn(|k| Factor { stride: strides[k], size: sizes[k] })
+}
+
+/// The strides of what is left of groups of which some ranks are taken.
+fn behind(strides: [u64; 3], taken: [u64; 3]) -> [u64; 3] {
+    std::array::from_fn(|k| strides[k] * taken[k])
 }
 
 /// The parts of dimensions that factors take.

@@ -5,11 +5,15 @@
 pub struct Plan {
     /// Tensor parallelism.
     pub tp: u64,
+    /// Context parallelism.
+    pub cp: u64,
+    /// How the ranks of a context group come to the keys and values of each other's tokens.
+    pub cp_kind: ContextKind,
     /// Pipeline parallelism.
     pub pp: u64,
     /// Data parallelism.
     pub dp: u64,
-    /// Expert parallelism, carved out of tp x dp.
+    /// Expert parallelism, carved out of tp x cp x dp.
     pub ep: u64,
     /// Model chunks of each pipeline stage (interleaving).
     pub vpp: u64,
@@ -37,6 +41,49 @@ pub struct Plan {
     pub order: Order,
 }
 
+impl Plan {
+    /// Ranks that hold the same weights of all but routed experts, for other tokens: data x context.
+    #[must_use]
+    pub const fn replicas(&self) -> u64 {
+        self.dp * self.cp
+    }
+
+    /// How many ranks of each tensor, context and data group the groups of routed experts take; none if they do not fit.
+    ///
+    /// An expert group takes the tensor group's ranks first, then those of the context, then of the data group: whole groups,
+    /// and a part of the last. tp 2, cp 2, dp 8 and ep 8 are 2 x 2 x 2, and 4 ranks of the data group hold the same experts.
+    #[must_use]
+    pub fn expert_ranks(&self) -> Option<ExpertRanks> {
+        let mut left = [self.tp, self.cp, self.dp];
+        let expert = take(self.ep, &mut left)?;
+        Some(ExpertRanks { expert, data: left })
+    }
+}
+
+/// Ranks of each tensor, context and data group in the groups of routed experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpertRanks {
+    /// Those that share the experts of a layer.
+    pub expert: [u64; 3],
+    /// Those that hold the same experts.
+    pub data: [u64; 3],
+}
+
+/// Takes `ranks` from groups with so many left, innermost first; none if they are neither whole groups nor part of one.
+fn take(ranks: u64, left: &mut [u64; 3]) -> Option<[u64; 3]> {
+    let mut open = ranks;
+    let taken = left.map(|size| {
+        let part = if open.is_multiple_of(size) { size } else { open };
+        open /= part;
+        part
+    });
+    let fits = open == 1 && left.iter().zip(taken).all(|(size, part)| size.is_multiple_of(part));
+    for (size, part) in left.iter_mut().zip(taken) {
+        *size /= part;
+    }
+    fits.then_some(taken)
+}
+
 /// What the backward pass computes again instead of keeping it, in Megatron's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recompute {
@@ -55,8 +102,26 @@ impl Recompute {
     pub const NAMES: [&'static str; 3] = ["none", "selective", "full"];
 }
 
-/// The order in which degrees take neighbouring NPUs, innermost first. Expert groups lie within tp x dp, so `ep` has no
-/// place of its own; the names follow Megatron's `--order`.
+/// How the ranks of a context group come to the keys and values of each other's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ContextKind {
+    /// They go round from rank to rank [Liu23].
+    Ring,
+    /// All of them are gathered [Dubey24].
+    AllGather,
+    /// Each rank gets all tokens of some heads [Jacobs23].
+    AllToAll,
+}
+
+impl ContextKind {
+    /// Every kind, in the order of [`ContextKind::NAMES`].
+    pub const ALL: [Self; 3] = [Self::Ring, Self::AllGather, Self::AllToAll];
+    /// The names that people write.
+    pub const NAMES: [&'static str; 3] = ["ring", "all_gather", "all_to_all"];
+}
+
+/// The order in which degrees take neighbouring NPUs, innermost first. Context groups lie directly behind tensor groups and
+/// expert groups within tp x cp x dp, so `cp` and `ep` have no place of their own; the names follow Megatron's `--order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
     /// Tensor, data, pipeline.
@@ -79,17 +144,19 @@ impl Order {
     /// The names that people write.
     pub const NAMES: [&'static str; 6] = ["tp-dp-pp", "tp-pp-dp", "dp-tp-pp", "dp-pp-tp", "pp-tp-dp", "pp-dp-tp"];
 
-    /// The distance between neighbours of a tensor, a data and a pipeline group.
+    /// The distance between neighbours of a tensor, a context, a data and a pipeline group.
     #[must_use]
-    pub const fn strides(self, plan: &Plan) -> [u64; 3] {
-        let (tp, dp, pp) = (plan.tp, plan.dp, plan.pp);
-        match self {
-            Self::TpDpPp => [1, tp, tp * dp],
-            Self::TpPpDp => [1, tp * pp, tp],
-            Self::DpTpPp => [dp, 1, tp * dp],
+    pub const fn strides(self, plan: &Plan) -> [u64; 4] {
+        // What lies between neighbours of other groups is a tensor group of all context ranks.
+        let (inner, dp, pp) = (plan.tp * plan.cp, plan.dp, plan.pp);
+        let [tensor, data, pipeline] = match self {
+            Self::TpDpPp => [1, inner, inner * dp],
+            Self::TpPpDp => [1, inner * pp, inner],
+            Self::DpTpPp => [dp, 1, inner * dp],
             Self::DpPpTp => [dp * pp, 1, dp],
-            Self::PpTpDp => [pp, pp * tp, 1],
+            Self::PpTpDp => [pp, pp * inner, 1],
             Self::PpDpTp => [pp * dp, pp, 1],
-        }
+        };
+        [tensor, tensor * plan.tp, data, pipeline]
     }
 }

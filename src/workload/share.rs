@@ -44,6 +44,8 @@ pub struct Share {
     pub routed: f64,
     /// By how much tensor parallelism divides matrices.
     pub tensor: f64,
+    /// By how much context parallelism divides the tokens of a microbatch, and the work of attention's core.
+    pub context: f64,
     /// Key and value heads of an NPU.
     pub kv_heads: f64,
     /// Parameters of attention, a layer.
@@ -96,6 +98,7 @@ impl Share {
             outer_tokens: tokens,
             routed: tokens * real(model.topk),
             tensor: 1.0,
+            context: 1.0,
             kv_heads: real(model.kv_heads),
             attention: model.attention_parameters(),
             mlp: model.mlp_parameters(),

@@ -25,6 +25,7 @@ mod resume;
 mod simulate;
 mod smoke;
 mod space;
+mod strategies;
 mod support;
 mod symmetry;
 mod tidy;

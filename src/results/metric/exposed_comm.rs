@@ -26,10 +26,11 @@ impl Metric for ExposedComm {
     }
 
     fn meaning(&self) -> &'static str {
-        "time in which only communication goes on: tp, ep, pp and dp together"
+        "time in which only communication goes on: tp, cp, ep, pp and dp together"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.exposed(Account::Tensor)? + outcome.exposed(Account::Expert)? + outcome.exposed(Account::Pipeline)? + outcome.exposed(Account::Data)?)
+        let communication = [Account::Tensor, Account::Context, Account::Expert, Account::Pipeline, Account::Data];
+        communication.into_iter().map(|account| outcome.exposed(account)).sum()
     }
 }

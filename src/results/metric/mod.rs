@@ -97,6 +97,7 @@ registry! {
         compute_time::ComputeTime,
         recompute_time::RecomputeTime,
         exposed_tp::ExposedTp,
+        exposed_cp::ExposedCp,
         exposed_ep::ExposedEp,
         exposed_pp::ExposedPp,
         exposed_dp::ExposedDp,

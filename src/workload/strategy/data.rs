@@ -12,10 +12,12 @@ use crate::workload::Training;
 pub struct Data;
 
 impl ParallelStrategy for Data {
-    /// Stage 1 cuts optimizer states, 2 gradients too, 3 weights too; experts over the ranks that hold the same ones.
+    /// Stage 1 cuts optimizer states, 2 gradients too, 3 weights too, over the data and context ranks; experts over the ranks that
+    /// hold the same ones.
     fn divide(&self, training: &Training, share: &mut Share) {
         let plan = &training.plan;
-        let shards = Split { dense: real(plan.dp), expert: real(plan.tp * plan.dp) / real(plan.ep) };
+        let replicas = plan.replicas();
+        let shards = Split { dense: real(replicas), expert: real(plan.tp * replicas) / real(plan.ep) };
         if plan.zero >= 1 {
             share.optimizer_shards = shards;
         }

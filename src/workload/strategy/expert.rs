@@ -1,4 +1,4 @@
-//! Expert parallelism: the experts of a layer spread over NPUs of the tensor and data groups [Shazeer17].
+//! Expert parallelism: the experts of a layer spread over NPUs of the tensor, context and data groups [Shazeer17].
 
 use super::{ParallelStrategy, Pass, Place};
 use crate::system::collective::Collective;
@@ -24,13 +24,9 @@ impl ParallelStrategy for Expert {
         if model.experts % plan.ep != 0 {
             return Err(Infeasible::new(Reason::ExpertsPerGroup, real(model.experts), real(plan.ep)));
         }
-        // Within the tensor group, or the whole of it and part of the data group.
-        let within = plan.tp % plan.ep == 0;
-        let across = plan.ep % plan.tp == 0 && plan.dp % (plan.ep / plan.tp) == 0;
-        if within || across {
-            Ok(())
-        } else {
-            Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.dp), real(plan.ep)))
+        match plan.expert_ranks() {
+            Some(_) => Ok(()),
+            None => Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.replicas()), real(plan.ep))),
         }
     }
 
@@ -61,6 +57,6 @@ impl ParallelStrategy for Expert {
     }
 
     fn summary(&self) -> &'static str {
-        "ep: experts spread over tp x dp, two all-to-alls a layer and pass [Shazeer17]"
+        "ep: experts spread over tp x cp x dp, two all-to-alls a layer and pass [Shazeer17]"
     }
 }

@@ -30,6 +30,10 @@ pub enum Place {
     },
     /// Before attention.
     Attention,
+    /// Before the core of attention.
+    Core,
+    /// Behind it.
+    CoreEnd,
     /// Behind attention.
     AttentionEnd,
     /// Before a dense MLP, or shared experts.
@@ -73,6 +77,7 @@ registry! {
     /// The strategies, in the order in which they divide a job.
     pub enum Strategy: ParallelStrategy {
         tensor::Tensor,
+        context::Context,
         expert::Expert,
         recompute::Recomputation,
         pipeline::Pipeline,

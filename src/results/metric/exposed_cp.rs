@@ -1,0 +1,31 @@
+//! `exposed_cp`: time in which only context-parallel communication goes on.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::Dtype;
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct ExposedCp;
+
+impl Metric for ExposedCp {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time in which only context-parallel communication goes on"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        outcome.exposed(Account::Context)
+    }
+}

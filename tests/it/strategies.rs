@@ -1,0 +1,145 @@
+//! Does each strategy divide, move and keep what its source says? Worked examples and laws, one strategy after the other.
+
+use starsweep::system::collective::Collective;
+use starsweep::units::{Bytes, real};
+use starsweep::workload::program::{Account, Operation, Phase, Work};
+use starsweep::workload::{Footprint, Group, Infeasible, Job, Program, Reason, Training, build, check};
+
+use crate::support::{points, sweep};
+
+/// Llama 3 70B's attention in a model of two layers.
+const DENSE: &str =
+    "{layers: 2, hidden: 8192, heads: 64, kv_heads: 8, head_dim: 128, ffn: 28672, mlp: gated, vocab: 128256}";
+
+/// One step of a model by a plan on as many NPUs as it needs.
+fn step(model: &str, seq_len: u64, batch: u64, plan: &str) -> Step {
+    let npus = ["tp", "cp", "pp", "dp"].iter().map(|degree| written(plan, degree)).product::<u64>();
+    let yaml = format!(
+        "model: {model}\nseq_len: {seq_len}\nglobal_batch: {batch} seq\nprecision: bf16\n\
+         cluster:\n  npus: {npus}\n  npu: {{preset: H100-SXM-80GB, hbm: 90000 GB}}\n  \
+         network: {{a: {{block: switch, size: rest, bandwidth: 450 GB/s}}}}\nplan: {{{plan}}}\n"
+    );
+    let inputs = points(&sweep(&yaml)).remove(0);
+    let (job, system) = starsweep::run::evaluate::Evaluator::question(&inputs);
+    let checked = check(&job, &system);
+    let Job::Training(training) = job else { panic!("{job:?} is no training") };
+    let mut program = Program::default();
+    build(&job, &mut program);
+    Step { training, checked, program }
+}
+
+/// A degree as a plan has it.
+fn written(plan: &str, degree: &str) -> u64 {
+    let pairs = plan.split(", ").filter_map(|pair| pair.split_once(": "));
+    pairs.filter(|pair| pair.0 == degree).map(|pair| pair.1.parse().expect("a degree")).next().unwrap_or(1)
+}
+
+/// A step, whether it can be, and what it does.
+struct Step {
+    training: Training,
+    checked: Result<Footprint, Infeasible>,
+    program: Program,
+}
+
+impl Step {
+    fn footprint(&self) -> Footprint {
+        self.checked.expect("a feasible step")
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.checked.err().map(|refused| refused.reason)
+    }
+
+    /// The operations of the first stage's blocks of a phase, one repeat of each.
+    fn operations(&self, phase: Phase) -> impl Iterator<Item = &Operation> {
+        let blocks = self.program.blocks_of(&self.program.classes[0]).iter();
+        blocks.filter(move |block| block.phase == phase).flat_map(|block| self.program.operations_of(block))
+    }
+
+    /// The collectives of a group on an account, in their order.
+    fn collectives(&self, phase: Phase, among: Group, by: Account) -> Vec<(Collective, u64)> {
+        let found = self.operations(phase).filter_map(|operation| match operation.work {
+            Work::Collective { collective, group, size } if group == among && operation.account == by => {
+                Some((collective, size.get()))
+            }
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// Arithmetic of the layers of the first stage, there and back.
+    fn flops(&self) -> f64 {
+        let work = [Phase::Forward, Phase::Backward].into_iter().flat_map(|phase| self.operations(phase));
+        work.map(|operation| if let Work::Compute { flops, .. } = operation.work { flops.get() } else { 0.0 }).sum()
+    }
+}
+
+fn halves(whole: Bytes, half: Bytes) {
+    assert!((whole.as_real() / half.as_real() - 2.0).abs() < 1e-6, "{whole:?} {half:?}");
+}
+
+#[test]
+fn a_ring_of_four_hands_on_34_mb_of_keys_and_values_and_again_their_gradients() {
+    for kind in ["ring", "all_gather"] {
+        let step = step(DENSE, 8192, 1, &format!("cp: 4, cp_kind: {kind}"));
+        let of = |phase| step.collectives(phase, Group::Context, Account::Context);
+        // 2 w n k d = 2 * 2 * 8192 * 8 * 128 B, of which a rank sends 3/4.
+        let whole = 33_554_432;
+        assert_eq!(of(Phase::Forward), [(Collective::AllGather, whole)]);
+        let mut back = of(Phase::Backward);
+        back.sort_by_key(|(collective, _)| *collective == Collective::AllGather);
+        assert_eq!(back, [(Collective::ReduceScatter, whole), (Collective::AllGather, whole)]);
+    }
+}
+
+#[test]
+fn heads_are_exchanged_for_tokens_in_four_all_to_alls_a_pass() {
+    let step = step(DENSE, 8192, 1, "cp: 4, cp_kind: all_to_all");
+    // w (n / c) d of 64 query heads, 8 key heads, 8 value heads and 64 heads of the output.
+    let [heads, kv_heads] = [64, 8].map(|heads| (Collective::AllToAll, 2 * 2048 * 128 * heads));
+    for phase in [Phase::Forward, Phase::Backward] {
+        assert_eq!(step.collectives(phase, Group::Context, Account::Context), [heads, kv_heads, kv_heads, heads]);
+    }
+}
+
+#[test]
+fn context_parallelism_halves_activations_and_arithmetic() {
+    let of = |plan: &str| step(DENSE, 8192, 1, plan);
+    for kind in ["ring", "all_gather", "all_to_all"] {
+        let (one, two) = (of("tp: 2, cp: 2"), of(&format!("tp: 2, cp: 4, cp_kind: {kind}")));
+        halves(one.footprint().activations, two.footprint().activations);
+        assert!((one.flops() / two.flops() - 2.0).abs() < 1e-9, "{} {}", one.flops(), two.flops());
+    }
+}
+
+#[test]
+fn states_are_cut_over_data_and_context_ranks_alike() {
+    let of = |plan: &str| step(DENSE, 8192, 4, &format!("{plan}, zero: 3"));
+    let data = of("dp: 4").footprint();
+    for plan in ["dp: 2, cp: 2", "dp: 1, cp: 4"] {
+        let both = of(plan).footprint();
+        assert_eq!([both.weights, both.gradients, both.optimizer], [data.weights, data.gradients, data.optimizer]);
+    }
+    // Gradients of a context group are of different tokens, so they are summed.
+    let reduced = step(DENSE, 8192, 4, "cp: 4").collectives(Phase::Step, Group::Data, Account::Data);
+    assert!(matches!(reduced[..], [(Collective::AllReduce, _)]), "{reduced:?}");
+}
+
+#[test]
+fn context_parallelism_divides_the_sequence_and_by_all_to_all_the_heads() {
+    let reason = |seq_len, plan: &str| step(DENSE, seq_len, 1, plan).reason();
+    assert_eq!(reason(24, "cp: 8"), Some(Reason::SequencePerContext));
+    assert_eq!(reason(24, "cp: 4"), None);
+    assert_eq!(reason(24, "cp: 8, cp_kind: all_to_all"), None);
+    assert_eq!(reason(24, "cp: 4, tp: 4"), Some(Reason::SequencePerContext));
+    assert_eq!(reason(24, "cp: 4, tp: 4, sequence_parallel: false"), None);
+    assert_eq!(reason(4096, "cp: 32, tp: 4, cp_kind: all_to_all"), Some(Reason::HeadsPerContext));
+    assert_eq!(reason(4096, "cp: 32, tp: 4"), None);
+}
+
+#[test]
+fn doubling_a_degree_of_context_at_a_fixed_batch_leaves_the_microbatches() {
+    let of = |plan: &str| step(DENSE, 8192, 16, plan).training.num_microbatches();
+    assert_eq!([of("dp: 4"), of("dp: 4, cp: 2"), of("dp: 8")], [4, 4, 2]);
+    assert_eq!(real(of("dp: 16, cp: 4")), 1.0);
+}
