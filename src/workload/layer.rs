@@ -105,8 +105,11 @@ impl Writer<'_> {
 
     /// Scores, softmax and weighted sum.
     pub fn core(&mut self) {
+        self.emit(Place::Core);
+        self.emit(Place::CoreEnd);
         let Training { model, plan, seq_len, .. } = self.training;
-        let flops = model.core_flops(plan.micro_batch_size, *seq_len, plan.flash_attention) / self.share.tensor;
+        let flops = model.core_flops(plan.micro_batch_size, *seq_len, plan.flash_attention)
+            / (self.share.tensor * self.share.context);
         let head = f64::midpoint(real(model.query_dim()), real(model.value_dim));
         let at = usize::from(self.pass == Pass::Backward);
         let kernel = if plan.flash_attention {

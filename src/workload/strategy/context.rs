@@ -58,8 +58,8 @@ impl ParallelStrategy for Context {
     ///             back the same of the gradients                                                                [Jacobs23]
     /// ```
     ///
-    /// A ring sends what an all-gather does, so it is one here, and gradients go round as a reduce-scatter. That its steps hide
-    /// beneath the blocks of attention is not modelled here. Heads that are fewer than c are repeated.
+    /// A ring sends what an all-gather does, so it is one here, and gradients go round as a reduce-scatter, beside the blocks of
+    /// attention. Heads that are fewer than c are repeated.
     ///
     /// Worked: n = 8,192, c = 4, k = 8, a = 64, d = 128, w = 2. A rank sends 3 * 8.4 MB = 25.2 MB in a ring, forward, and twice
     /// that back; by all-to-alls 3/4 of 33.6 + 4.2 + 4.2 + 33.6 MB = 56.6 MB each way.
@@ -71,7 +71,12 @@ impl ParallelStrategy for Context {
         let enters = place == Place::Core;
         let mut push = |collective, tokens: f64, heads: f64| {
             let size = Bytes::from_real(precision.activation * tokens * heads * real(model.head_dim));
-            program.push(Work::Collective { collective, group: Group::Context, size }, Account::Context);
+            let work = Work::Collective { collective, group: Group::Context, size };
+            if plan.cp_kind == ContextKind::Ring {
+                program.push_beside(work, Account::Context);
+            } else {
+                program.push(work, Account::Context);
+            }
         };
         match plan.cp_kind {
             ContextKind::Ring | ContextKind::AllGather => {
