@@ -28,6 +28,8 @@ pub enum Removal {
     VppWithoutPp,
     /// Expert parallelism of a model without experts.
     EpWithoutExperts,
+    /// Tensor parallelism of experts that there are not.
+    EtpWithoutExperts,
     /// A kind of context parallelism that there is not.
     CpKindWithoutCp,
     /// Sequence parallelism without tensor parallelism.
@@ -60,12 +62,13 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
         Self::VppWithoutPp,
         Self::EpWithoutExperts,
+        Self::EtpWithoutExperts,
         Self::CpKindWithoutCp,
         Self::SequenceParallelWithoutTp,
         Self::OverlapWithoutTp,
@@ -91,6 +94,7 @@ impl Removal {
             Self::BatchTokens => "global_batch % seq_len",
             Self::VppWithoutPp => "vpp at pp = 1",
             Self::EpWithoutExperts => "ep without experts",
+            Self::EtpWithoutExperts => "etp without experts",
             Self::CpKindWithoutCp => "cp_kind at cp = 1",
             Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
             Self::OverlapWithoutTp => "overlap_tp at tp = 1",
@@ -117,13 +121,14 @@ impl Removal {
             Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
+            Self::EtpWithoutExperts => &[Id::Etp, Id::Experts],
             Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
             Self::OverlapWithoutTp => &[Id::OverlapTp, Id::Tp],
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
             Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
-            Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts],
-            Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts],
+            Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
+            Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
             Self::ExpertKeysWithoutExperts => {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
@@ -401,13 +406,15 @@ impl Inputs {
         let dense = self.written(Id::Experts) == 0.0;
         self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
         self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
+        self.neutral(dense, Id::Etp, 1.0, Removal::EtpWithoutExperts);
         self.neutral(cp == 1.0, Id::CpKind, 0.0, Removal::CpKindWithoutCp);
         self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
         self.neutral(tp == 1.0, Id::OverlapTp, 0.0, Removal::OverlapWithoutTp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
         let whole = tp == 1.0 || pp == 1.0 || self.key(Id::SequenceParallel) == 1.0;
         self.neutral(whole, Id::ScatterGather, 1.0, Removal::ScatterWithoutTp);
-        let alone = dp * cp == 1.0 && (dense || tp == self.key(Id::Ep));
+        let expert_ranks = self.key(Id::Ep) * self.key(Id::Etp);
+        let alone = dp * cp == 1.0 && (dense || tp == expert_ranks);
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);

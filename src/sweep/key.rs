@@ -215,7 +215,8 @@ keys! {
         "how keys and values come to the other context ranks: they go round, are gathered, or heads are exchanged for tokens";
     Pp = "plan.pp", count(1), Default::Is(1.0), Some("pp"), "pipeline parallelism: stages";
     Dp = "plan.dp", count(1), Default::Rest, Some("dp"), "data parallelism: replicas";
-    Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x cp x dp";
+    Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x cp x dp / etp";
+    Etp = "plan.etp", count(1), Default::Is(1.0), Some("etp"), "tensor parallelism inside routed experts, carved out of tp x cp x dp";
     Vpp = "plan.vpp", count(1), Default::Is(1.0), Some("vpp"), "model chunks of a pipeline stage (interleaving)";
     MicroBatch = "plan.micro_batch_size", Kind::Count { least: 1, unit: Unit::SEQUENCE }, Default::Is(1.0), Some("micro_batch_size"),
         "sequences of a microbatch";
@@ -475,7 +476,6 @@ pub const FOREIGN: &[(&str, &str)] = &[
 
 /// Keys that the language will have and this version does not understand.
 pub const LATER: &[(&str, &str)] = &[
-    ("etp", "tensor parallelism inside experts"),
     ("assume", "guesses as ranges"),
     ("anchor", "predictions through a measured run"),
     ("expect", "claims that are checked"),

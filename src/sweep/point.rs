@@ -124,6 +124,7 @@ fn plan(inputs: &Inputs) -> Plan {
         pp: count(inputs, Id::Pp),
         dp: count(inputs, Id::Dp),
         ep: count(inputs, Id::Ep),
+        etp: count(inputs, Id::Etp),
         vpp: count(inputs, Id::Vpp),
         micro_batch_size: count(inputs, Id::MicroBatch),
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),

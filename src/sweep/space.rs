@@ -121,14 +121,14 @@ impl Space {
             ids(&[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Collective, Id::Chakra])
         } else if is(Id::Vpp) {
             ids(&[Id::Pp])
-        } else if is(Id::Ep) {
+        } else if is(Id::Ep) || is(Id::Etp) {
             ids(&[Id::Experts])
         } else if is(Id::CpKind) {
             ids(&[Id::Cp])
         } else if is(Id::SequenceParallel) {
             ids(&[Id::Tp])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
-            ids(&[Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Experts])
+            ids(&[Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts])
         } else if is(Id::Order) {
             ids(&[Id::Tp, Id::Cp, Id::Pp, Id::Dp])
         } else if is(Id::GlobalBatch) {

@@ -21,7 +21,7 @@ const ROUTER_LOGIT: f64 = 4.0;
 /// attention  w o h (norm) + w o h (input) + w n (a + 2k) d / t + w n a d / t (+ o h mask)
 /// core       w n a s / t (scores; + (w + 1) n a s / t with dropout), or 4 n a / t with flash attention
 /// MLP        w o h (norm) + w o h (input) + g' n f / t with g' = 2 w, gated 3 w (+ o h mask)
-/// experts    w o h (norm) + w o h (input) + 2 w r h + g' r f_e + 4 o E, for r token-expert pairs
+/// experts    w o h (norm) + w o h (input) + 2 w r h + g' r f_e / t_e + 4 o E, for r token-expert pairs
 /// ```
 ///
 /// which for multi-head attention, f = 4 h, dropout, w = 2 is s b h (34 + 5 a s / h) at t = 1 [Korthikanti22, table 2].
@@ -51,7 +51,7 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
 
     let inner = real(model.mlp.matrices()) * element;
     let mlp = 2.0 * vector + inner * share.tokens * real(model.ffn) / share.tensor + masked;
-    let routed = share.routed * (2.0 * element * hidden + inner * real(model.moe_ffn));
+    let routed = share.routed * (2.0 * element * hidden + inner * real(model.moe_ffn) / share.expert_tensor);
     let shared = inner * share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
     let logits = ROUTER_LOGIT * share.outer_tokens * real(model.experts);
     let moe = 2.0 * vector + routed + shared + logits + masked;

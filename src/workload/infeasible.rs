@@ -25,9 +25,11 @@ pub enum Reason {
     HeadsPerContext,
     /// Experts need sequence parallelism beside tensor parallelism: else every tensor rank would route the same tokens.
     ExpertsNeedSequenceParallel,
+    /// Expert tensor parallelism does not divide the width of an expert.
+    ExpertPerTensor,
     /// Expert parallelism does not divide the experts.
     ExpertsPerGroup,
-    /// Expert parallelism does not fit into tensor x context x data.
+    /// Expert parallelism and expert tensor parallelism do not fit into tensor x context x data.
     ExpertGroup,
     /// Pipeline stages and their chunks do not divide the layers.
     LayersPerStage,
@@ -63,7 +65,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -80,6 +82,7 @@ impl Reason {
         Self::ExpertsNeedSequenceParallel,
         Self::ExpertsPerGroup,
         Self::ExpertGroup,
+        Self::ExpertPerTensor,
         Self::LayersPerStage,
         Self::BatchPerReplica,
         Self::MicrobatchesPerStage,
@@ -108,7 +111,8 @@ impl Reason {
             Self::HeadsPerContext => "heads % (tp * cp)",
             Self::ExpertsNeedSequenceParallel => "experts need sequence_parallel",
             Self::ExpertsPerGroup => "experts % ep",
-            Self::ExpertGroup => "tp * cp * dp % ep",
+            Self::ExpertGroup => "tp * cp * dp % (ep * etp)",
+            Self::ExpertPerTensor => "moe_ffn % etp",
             Self::LayersPerStage => "layers % (pp * vpp)",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
@@ -148,8 +152,9 @@ impl Reason {
             Self::ExpertsNeedSequenceParallel => "every tensor rank would route the same tokens",
             Self::ExpertsPerGroup => "expert parallelism does not divide the experts",
             Self::ExpertGroup => {
-                "expert parallelism is no part of tensor x context x data that takes whole groups, innermost first"
+                "`etp`, or `ep` of what it leaves, is no part of tensor x context x data that takes whole groups, innermost first"
             }
+            Self::ExpertPerTensor => "expert tensor parallelism does not divide the width of an expert",
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
@@ -191,7 +196,8 @@ impl Reason {
             Self::HeadsPerContext => &["cp", "cp_kind", "tp"],
             Self::ExpertsNeedSequenceParallel => &["sequence_parallel", "tp"],
             Self::ExpertsPerGroup => &["ep"],
-            Self::ExpertGroup => &["ep", "tp", "cp", "dp"],
+            Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
+            Self::ExpertPerTensor => &["etp"],
             Self::LayersPerStage => &["pp", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],

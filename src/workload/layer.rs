@@ -133,7 +133,8 @@ impl Writer<'_> {
             self.mlp(share.tokens, width, 1.0, [Place::Mlp, Place::MlpEnd]);
         }
         let experts = (real(model.experts) / real(plan.ep)).max(1.0);
-        self.mlp(share.routed / experts, real(model.moe_ffn), experts, [Place::Experts, Place::ExpertsEnd]);
+        let width = real(model.moe_ffn) / share.expert_tensor;
+        self.mlp(share.routed / experts, width, experts, [Place::Experts, Place::ExpertsEnd]);
         let moved = Bytes::from_real(PERMUTED * share.routed * real(model.hidden));
         self.kernel(Kernel::ElementWise { moved, launches: LAUNCHES[0] });
     }
@@ -157,7 +158,7 @@ impl Writer<'_> {
         let rotated = ROTATED * share.tokens * heads * real(model.query_dim());
         let widths = if moe {
             let shared = share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
-            share.routed * real(model.moe_ffn) + shared
+            share.routed * real(model.moe_ffn) / share.expert_tensor + shared
         } else {
             share.tokens * real(model.ffn) / share.tensor
         };

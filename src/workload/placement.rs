@@ -18,6 +18,8 @@ pub enum Group {
     Pipeline,
     /// Shares the experts of a layer.
     Expert,
+    /// Shares the matrices of an expert.
+    ExpertTensor,
     /// Holds the same experts.
     ExpertData,
     /// All NPUs.
@@ -26,8 +28,16 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 7] =
-        [Self::Tensor, Self::Context, Self::Data, Self::Pipeline, Self::Expert, Self::ExpertData, Self::Everyone];
+    pub const ALL: [Self; 8] = [
+        Self::Tensor,
+        Self::Context,
+        Self::Data,
+        Self::Pipeline,
+        Self::Expert,
+        Self::ExpertTensor,
+        Self::ExpertData,
+        Self::Everyone,
+    ];
     /// How many there are.
     pub const COUNT: u64 = Self::ALL.len() as u64;
 }
@@ -76,8 +86,10 @@ pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<
             put(Group::Data, &[context, data])?;
             put(Group::Pipeline, &[Factor { stride: pipeline, size: plan.pp }])?;
             if let Some(ranks) = plan.expert_ranks().filter(|_| model.experts > 0) {
-                put(Group::Expert, &factors(strides, ranks.expert))?;
-                put(Group::ExpertData, &factors(behind(strides, ranks.expert), ranks.data))?;
+                let expert = behind(strides, ranks.tensor);
+                put(Group::ExpertTensor, &factors(strides, ranks.tensor))?;
+                put(Group::Expert, &factors(expert, ranks.expert))?;
+                put(Group::ExpertData, &factors(behind(expert, ranks.expert), ranks.data))?;
             }
         }
     }

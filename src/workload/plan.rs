@@ -15,6 +15,8 @@ pub struct Plan {
     pub dp: u64,
     /// Expert parallelism, carved out of tp x cp x dp.
     pub ep: u64,
+    /// Tensor parallelism inside routed experts, carved out of tp x cp x dp, too.
+    pub etp: u64,
     /// Model chunks of each pipeline stage (interleaving).
     pub vpp: u64,
     /// Sequences in a microbatch.
@@ -50,19 +52,27 @@ impl Plan {
 
     /// How many ranks of each tensor, context and data group the groups of routed experts take; none if they do not fit.
     ///
-    /// An expert group takes the tensor group's ranks first, then those of the context, then of the data group: whole groups,
-    /// and a part of the last. tp 2, cp 2, dp 8 and ep 8 are 2 x 2 x 2, and 4 ranks of the data group hold the same experts.
+    /// The tensor group of an expert takes the ranks of tensor groups first, then those of the context, then of the data group: whole
+    /// groups, and a part of the last. The expert group takes what is left, in the same order. With tp 2, cp 2, dp 8, etp 2 and
+    /// ep 8 these are the tensor group, and 2 x 4; 2 ranks of the data group hold the same experts.
+    ///
+    /// ```text
+    /// expert-data = tp cp dp / (ep etp)                                         [Shoeybi19]
+    /// ```
     #[must_use]
     pub fn expert_ranks(&self) -> Option<ExpertRanks> {
         let mut left = [self.tp, self.cp, self.dp];
+        let tensor = take(self.etp, &mut left)?;
         let expert = take(self.ep, &mut left)?;
-        Some(ExpertRanks { expert, data: left })
+        Some(ExpertRanks { tensor, expert, data: left })
     }
 }
 
 /// Ranks of each tensor, context and data group in the groups of routed experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpertRanks {
+    /// Those that split the matrices of an expert.
+    pub tensor: [u64; 3],
     /// Those that share the experts of a layer.
     pub expert: [u64; 3],
     /// Those that hold the same experts.

@@ -46,6 +46,8 @@ pub struct Share {
     pub tensor: f64,
     /// By how much context parallelism divides the tokens of a microbatch, and the work of attention's core.
     pub context: f64,
+    /// By how much expert tensor parallelism divides the matrices of routed experts.
+    pub expert_tensor: f64,
     /// Key and value heads of an NPU.
     pub kv_heads: f64,
     /// Parameters of attention, a layer.
@@ -99,6 +101,7 @@ impl Share {
             routed: tokens * real(model.topk),
             tensor: 1.0,
             context: 1.0,
+            expert_tensor: 1.0,
             kv_heads: real(model.kv_heads),
             attention: model.attention_parameters(),
             mlp: model.mlp_parameters(),

@@ -143,3 +143,58 @@ fn doubling_a_degree_of_context_at_a_fixed_batch_leaves_the_microbatches() {
     assert_eq!([of("dp: 4"), of("dp: 4, cp: 2"), of("dp: 8")], [4, 4, 2]);
     assert_eq!(real(of("dp: 16, cp: 4")), 1.0);
 }
+
+/// Mixtral 8x7B in two layers.
+const MIXTURE: &str = "{layers: 2, hidden: 4096, heads: 32, kv_heads: 8, head_dim: 128, ffn: 14336, mlp: gated, \
+                       vocab: 32000, experts: 8, topk: 2, moe_ffn: 14336}";
+
+#[test]
+fn expert_groups_take_tensor_then_context_then_data_ranks() {
+    let step = step(MIXTURE, 8192, 8, "tp: 2, cp: 2, dp: 8, etp: 2, ep: 8");
+    let ranks = step.training.plan.expert_ranks().expect("groups");
+    assert_eq!([ranks.tensor, ranks.expert, ranks.data], [[2, 1, 1], [1, 2, 4], [1, 1, 2]]);
+    assert_eq!(step.reason(), None);
+}
+
+#[test]
+fn an_experts_tensor_group_gathers_the_pairs_of_its_ranks() {
+    // 8,192 tokens, 2 experts each, over 8 ranks: 2,048 pairs of 4,096 elements of 2 B.
+    let pairs = 2048 * 4096 * 2;
+    let of = |plan: &str, among, by| step(MIXTURE, 8192, 8, plan).collectives(Phase::Forward, among, by);
+    let whole = of("tp: 8, etp: 8, dp: 8, ep: 8", Group::ExpertTensor, Account::Tensor);
+    assert_eq!(whole, [(Collective::AllGather, 8 * pairs), (Collective::ReduceScatter, 8 * pairs)]);
+    for plan in ["tp: 8, etp: 8, dp: 8, ep: 8", "tp: 8, etp: 2, ep: 4", "tp: 8, ep: 8"] {
+        assert_eq!(of(plan, Group::Expert, Account::Expert), [(Collective::AllToAll, pairs); 2], "{plan}");
+    }
+    assert_eq!(of("tp: 8, ep: 8", Group::ExpertTensor, Account::Tensor), []);
+}
+
+#[test]
+fn expert_parallelism_divides_weights_of_experts_and_no_activations() {
+    let of = |plan: &str| step(MIXTURE, 8192, 8, plan).footprint();
+    let (one, eight) = (of("tp: 2, dp: 8"), of("tp: 2, dp: 8, ep: 8"));
+    assert_eq!(one.activations, eight.activations);
+    // Two layers of 8 experts of 3 * 4096 * 14336 parameters of 2 B, of which 7 go elsewhere.
+    assert_eq!(one.weights.get() - eight.weights.get(), 2 * 7 * 3 * 4096 * 14336 * 2);
+    assert_eq!(of("tp: 8, etp: 8").weights, of("tp: 8, ep: 8").weights);
+}
+
+#[test]
+fn tensor_parallelism_divides_activations_of_experts_where_etp_is_less() {
+    let of = |plan: &str| step(MIXTURE, 8192, 8, plan).footprint().activations;
+    halves(of("tp: 4"), of("tp: 8"));
+    halves(of("tp: 4, etp: 2"), of("tp: 8, etp: 2"));
+    // Where both are equal, every rank has all pairs at its experts' doors.
+    let pairs = 2.0 * 2.0 * 2.0 * 8192.0 * 4096.0 * 2.0;
+    let whole = [of("tp: 4, etp: 4"), of("tp: 8, etp: 8")].map(Bytes::as_real);
+    assert!((2.0 * (whole[1] - pairs) / (whole[0] - pairs) - 1.0).abs() < 1e-6, "{whole:?}");
+}
+
+#[test]
+fn an_experts_tensor_group_divides_the_width_of_an_expert_and_the_ranks() {
+    let reason = |plan: &str| step(MIXTURE, 8192, 24, plan).reason();
+    assert_eq!(reason("tp: 2, etp: 2, dp: 12, ep: 4"), None);
+    assert_eq!(reason("tp: 2, etp: 3, dp: 12"), Some(Reason::ExpertGroup));
+    assert_eq!(reason("dp: 24, etp: 3"), Some(Reason::ExpertPerTensor));
+    assert_eq!(reason("tp: 2, etp: 4, dp: 2, ep: 2"), Some(Reason::ExpertGroup));
+}

@@ -17,7 +17,7 @@ impl ParallelStrategy for Data {
     fn divide(&self, training: &Training, share: &mut Share) {
         let plan = &training.plan;
         let replicas = plan.replicas();
-        let shards = Split { dense: real(replicas), expert: real(plan.tp * replicas) / real(plan.ep) };
+        let shards = Split { dense: real(replicas), expert: real(plan.tp * replicas) / real(plan.ep * plan.etp) };
         if plan.zero >= 1 {
             share.optimizer_shards = shards;
         }

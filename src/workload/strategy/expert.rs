@@ -26,16 +26,17 @@ impl ParallelStrategy for Expert {
         }
         match plan.expert_ranks() {
             Some(_) => Ok(()),
-            None => Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.replicas()), real(plan.ep))),
+            None => Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.replicas()), real(plan.ep * plan.etp))),
         }
     }
 
-    /// Experts are not split by tensor parallelism (etp is 1): e of them share the experts of a layer.
+    /// e ranks share the experts of a layer; what each expert is to one of them is `etp`'s.
     fn divide(&self, training: &Training, share: &mut Share) {
         share.experts /= real(training.plan.ep);
     }
 
-    /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of an NPU.
+    /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of an NPU, before `etp` gathers
+    /// them and after it has summed them up.
     fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let plan = &training.plan;
         // Beside the computation of the whole layer, or where tokens are needed.
@@ -45,7 +46,8 @@ impl ParallelStrategy for Expert {
             matches!(place, Place::Experts | Place::ExpertsEnd)
         };
         if plan.ep > 1 && is_place {
-            let size = Bytes::from_real(training.precision.activation * share.routed * real(training.model.hidden));
+            let pairs = share.routed / share.expert_tensor;
+            let size = Bytes::from_real(training.precision.activation * pairs * real(training.model.hidden));
             let work = Work::Collective { collective: Collective::AllToAll, group: Group::Expert, size };
             if plan.overlap_ep {
                 program.push_beside(work, Account::Expert);

@@ -42,6 +42,10 @@ pub enum Place {
     MlpEnd,
     /// Before routed experts.
     Experts,
+    /// Before the matrices of routed experts: tokens have come to the ranks that hold their experts.
+    ExpertMatrices,
+    /// Behind them.
+    ExpertMatricesEnd,
     /// Behind routed experts.
     ExpertsEnd,
     /// At the embedding.
@@ -79,6 +83,7 @@ registry! {
         tensor::Tensor,
         context::Context,
         expert::Expert,
+        expert_tensor::ExpertTensor,
         recompute::Recomputation,
         pipeline::Pipeline,
         data::Data,
