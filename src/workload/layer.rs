@@ -41,6 +41,12 @@ const MOE_DISPATCHES: [f64; 2] = [25.0, 45.0];
 /// And for every doubling of a tensor group, a collective.
 const COLLECTIVE_DISPATCHES: f64 = 1.5;
 
+/// Places before and behind the matrices of an MLP that every token meets.
+const DENSE: [&[Place]; 2] = [&[Place::Mlp], &[Place::MlpEnd]];
+/// Places before and behind the matrices of routed experts.
+const ROUTED: [&[Place]; 2] =
+    [&[Place::Experts, Place::ExpertMatrices], &[Place::ExpertMatricesEnd, Place::ExpertsEnd]];
+
 /// Writes the operations of a layer, or of the ends of the model, in one pass.
 pub struct Writer<'a> {
     /// The job.
@@ -63,7 +69,7 @@ impl Writer<'_> {
             self.experts();
         } else {
             let model = &self.training.model;
-            self.mlp(self.share.tokens, real(model.ffn) / self.share.tensor, 1.0, [Place::Mlp, Place::MlpEnd]);
+            self.mlp(self.share.tokens, real(model.ffn) / self.share.tensor, 1.0, DENSE);
         }
         self.element_wise(moe);
     }
@@ -130,23 +136,23 @@ impl Writer<'_> {
         let share = self.share;
         if model.shared_experts > 0 {
             let width = real(model.shared_experts * model.moe_ffn) / share.tensor;
-            self.mlp(share.tokens, width, 1.0, [Place::Mlp, Place::MlpEnd]);
+            self.mlp(share.tokens, width, 1.0, DENSE);
         }
         let experts = (real(model.experts) / real(plan.ep)).max(1.0);
         let width = real(model.moe_ffn) / share.expert_tensor;
-        self.mlp(share.routed / experts, width, experts, [Place::Experts, Place::ExpertsEnd]);
+        self.mlp(share.routed / experts, width, experts, ROUTED);
         let moved = Bytes::from_real(PERMUTED * share.routed * real(model.hidden));
         self.kernel(Kernel::ElementWise { moved, launches: LAUNCHES[0] });
     }
 
     /// The linear layers of `count` MLPs of a width, each on so many tokens.
-    fn mlp(&mut self, tokens: f64, width: f64, count: f64, [begin, end]: [Place; 2]) {
+    fn mlp(&mut self, tokens: f64, width: f64, count: f64, [begin, end]: [&[Place]; 2]) {
         let Training { model, .. } = self.training;
         let hidden = real(model.hidden);
         let inward = real(model.mlp.matrices() - 1);
-        self.emit(begin);
+        begin.iter().for_each(|&place| self.emit(place));
         self.linear(tokens, inward * width, hidden, count);
-        self.emit(end);
+        end.iter().for_each(|&place| self.emit(place));
         self.linear(tokens, hidden, width, count);
     }
 
