@@ -53,6 +53,8 @@ pub enum Account {
     Recompute,
     /// Tensor parallelism.
     Tensor,
+    /// Context parallelism.
+    Context,
     /// Expert parallelism.
     Expert,
     /// Pipeline parallelism.
@@ -69,10 +71,11 @@ pub enum Account {
 
 impl Account {
     /// Every account.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Compute,
         Self::Recompute,
         Self::Tensor,
+        Self::Context,
         Self::Expert,
         Self::Pipeline,
         Self::Data,
