@@ -36,6 +36,8 @@ pub enum Command {
     Query(QueryArgs),
     /// Simulate execution traces as ASTRA-sim 2.0 does, from its own files: every message, to the cycle
     Simulate(Box<SimulateArgs>),
+    /// Predictions against measured runs: the errors of each source; without a table the published runs that are part of the program
+    Validate(ValidateArgs),
     /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
@@ -282,6 +284,20 @@ fn flag(text: &str) -> Result<bool, String> {
         "0" | "f" | "F" | "false" | "False" => Ok(false),
         _ => Err("`true` or `false`".to_owned()),
     }
+}
+
+/// Arguments of `validate`.
+#[derive(Debug, ClapArgs)]
+pub struct ValidateArgs {
+    /// Measured runs as comma-separated values: see `tests/data/measured/README.md` for the columns
+    #[arg(value_name = "MEASUREMENTS.csv")]
+    pub measurements: Option<PathBuf>,
+    /// Every row too: measured, predicted, error, and why there is none
+    #[arg(long)]
+    pub rows: bool,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `list`.

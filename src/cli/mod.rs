@@ -11,6 +11,7 @@ mod rank;
 mod render;
 mod run;
 mod simulate;
+mod validate;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ pub fn main() -> ExitCode {
         Command::Pareto(args) => rank::pareto(&args),
         Command::Query(args) => query::query(&args),
         Command::Simulate(args) => simulate::simulate(&args),
+        Command::Validate(args) => validate::validate(&args),
         Command::List(args) => list::list(&args),
     };
     match done {

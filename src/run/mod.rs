@@ -17,6 +17,7 @@ pub mod simulate;
 pub mod stretch;
 pub mod timeline;
 pub mod traces;
+pub mod validate;
 pub mod worker;
 
 use std::path::{Path, PathBuf};

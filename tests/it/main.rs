@@ -15,6 +15,7 @@ mod golden;
 mod golden_files;
 mod laws;
 mod links;
+mod measured;
 mod models;
 mod named_files;
 mod papers;

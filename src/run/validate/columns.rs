@@ -1,0 +1,116 @@
+//! The columns of a table of measurements: each with what it holds, and with the key of a sweep that it sets.
+
+/// What a cell may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Any text.
+    Text,
+    /// A whole number from 0 on.
+    Count,
+    /// A number above 0.
+    Number,
+    /// A word: of the language, or one that `words.csv` translates.
+    Word,
+}
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub holds: Holds,
+    /// Whether a table must have it.
+    pub is_needed: bool,
+    /// The key of a sweep that it sets, with the unit that its numbers have there.
+    pub key: Option<(&'static str, &'static str)>,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+const fn needed(
+    name: &'static str,
+    holds: Holds,
+    key: Option<(&'static str, &'static str)>,
+    doc: &'static str,
+) -> Column {
+    Column { name, holds, is_needed: true, key, doc }
+}
+
+const fn optional(
+    name: &'static str,
+    holds: Holds,
+    key: Option<(&'static str, &'static str)>,
+    doc: &'static str,
+) -> Column {
+    Column { name, holds, is_needed: false, key, doc }
+}
+
+/// The columns that mean something; others are kept out of the way, but for those that are called as a key of a sweep.
+pub const COLUMNS: &[Column] = &[
+    needed("row_id", Holds::Text, None, "a name for the run, another one in each row"),
+    optional("model", Holds::Text, None, "what the source calls the model"),
+    needed("layers", Holds::Count, Some(("model.layers", "")), "layers"),
+    needed("hidden", Holds::Count, Some(("model.hidden", "")), "width of a token's vector"),
+    needed("heads", Holds::Count, Some(("model.heads", "")), "query heads"),
+    optional(
+        "kv_heads",
+        Holds::Count,
+        Some(("model.kv_heads", "")),
+        "key and value heads; empty: as many as query heads",
+    ),
+    optional("head_dim", Holds::Count, Some(("model.head_dim", "")), "width of a head; empty: `hidden / heads`"),
+    needed("ffn", Holds::Count, Some(("model.ffn", "")), "width of the MLP"),
+    needed("gated_mlp", Holds::Word, Some(("model.mlp", "")), "1 for an MLP of three matrices, 0 for one of two"),
+    optional("attn", Holds::Text, None, "kind of attention, where it is more than its heads say"),
+    needed("vocab", Holds::Count, Some(("model.vocab", "")), "words of the vocabulary"),
+    needed("seq", Holds::Count, Some(("seq_len", "")), "tokens of a sequence"),
+    optional("experts", Holds::Count, Some(("model.experts", "")), "routed experts; empty: a dense model"),
+    optional("topk", Holds::Count, Some(("model.topk", "")), "experts that a token is sent to"),
+    optional("moe_ffn", Holds::Count, Some(("model.moe_ffn", "")), "width of an expert"),
+    needed("gpus", Holds::Count, Some(("cluster.npus", "")), "how many NPUs"),
+    needed("gpu_type", Holds::Text, None, "the NPU: a preset's name"),
+    optional("gpus_per_node", Holds::Count, None, "NPUs that the inner link joins; empty: 8"),
+    optional(
+        "interconnect",
+        Holds::Text,
+        None,
+        "links, innermost first: `NVLink4 + IB-NDR400`; empty: those that the NPU mostly has",
+    ),
+    optional("precision", Holds::Word, Some(("precision", "")), "a preset's name; empty: bf16"),
+    needed("tp", Holds::Count, Some(("plan.tp", "")), "tensor parallelism"),
+    needed("pp", Holds::Count, Some(("plan.pp", "")), "pipeline parallelism"),
+    optional("vpp", Holds::Count, Some(("plan.vpp", "")), "model chunks of a stage"),
+    needed("dp", Holds::Count, Some(("plan.dp", "")), "data parallelism"),
+    optional("cp", Holds::Count, Some(("plan.cp", "")), "context parallelism"),
+    optional("ep", Holds::Count, Some(("plan.ep", "")), "expert parallelism"),
+    optional("micro_batch", Holds::Count, Some(("plan.micro_batch_size", "seq")), "sequences of a microbatch"),
+    needed("global_batch", Holds::Count, Some(("global_batch", "seq")), "sequences of a step"),
+    optional("recompute", Holds::Word, Some(("plan.recompute", "")), "what the backward pass computes again"),
+    optional("seq_parallel", Holds::Word, Some(("plan.sequence_parallel", "")), "1 with sequence parallelism"),
+    optional("zero_stage", Holds::Word, Some(("plan.zero", "")), "ZeRO stage"),
+    optional(
+        "tp_overlap",
+        Holds::Word,
+        Some(("plan.overlap_tp", "")),
+        "1 where tensor-parallel communication runs beside the computation",
+    ),
+    optional(
+        "dp_overlap",
+        Holds::Word,
+        Some(("plan.overlap_dp", "")),
+        "1 where data-parallel communication runs beside the computation",
+    ),
+    optional("schedule", Holds::Word, None, "the pipeline's schedule, where it is not 1F1B"),
+    optional("software", Holds::Word, None, "the software stack: a preset's name"),
+    optional("measured_step_s", Holds::Number, None, "seconds of a step"),
+    optional(
+        "tokens_per_s_per_gpu",
+        Holds::Number,
+        None,
+        "tokens a second and NPU, where the step's time is not given",
+    ),
+    optional("measured_tflops_gpu", Holds::Number, None, "TFLOP/s of an NPU, where neither is given"),
+    optional("measured_mfu_pct", Holds::Number, None, "MFU in per cent, where neither is given"),
+    optional("memory_gib", Holds::Number, None, "GiB allocated on the fullest NPU"),
+];

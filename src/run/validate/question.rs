@@ -1,0 +1,148 @@
+//! A measured run as a question: the text of a sweep of one point, resolved as a user's file is.
+
+use itertools::Itertools as _;
+
+use super::assume::ASSUMPTIONS;
+use super::columns::COLUMNS;
+use super::known::{Known, Machine, links};
+use super::measurement::Measurement;
+use crate::input::{Diagnostic, Severity};
+use crate::run::vocabulary;
+use crate::sweep::key::KEYS;
+use crate::sweep::{Inputs, preset, resolve};
+
+/// A capacity that nothing fills: a run was measured, so it fits, and its time is asked for whatever our account says.
+const BOUNDLESS: &str = "1000000000 TB";
+/// NPUs that the inner link joins where nothing is said.
+const JOINED: u64 = 8;
+/// Keys without which a run is predicted all the same, as long as the language does not have them.
+const DISPENSABLE: &[&str] = &["plan.overlap_tp"];
+
+/// Why a run cannot be asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unasked {
+    /// The source leaves something out, or this version of the language has no word for something.
+    Reason(String),
+    /// Its cells say what no sweep may.
+    Mistakes(Vec<Diagnostic>),
+}
+
+/// A line of the text: a key, its value, and the column that says it, if one does.
+type Line = (String, String, Option<&'static str>);
+
+/// The inputs of the point of a run.
+///
+/// # Errors
+/// Why there is no such point.
+pub fn inputs(run: &Measurement, known: &Known) -> Result<Inputs, Unasked> {
+    let missing = run.missing();
+    if !missing.is_empty() {
+        return Err(Unasked::Reason(format!("not published: {}", missing.join(", "))));
+    }
+    let lines = lines(run, known)?;
+    if let Some((key, value, _)) = lines.iter().find(|line| !has_word(&line.0)) {
+        return Err(Unasked::Reason(format!("`{key}: {value}` is not in the language")));
+    }
+    let text = lines.iter().map(|(key, value, _)| format!("{key}: {value}")).join("\n");
+    let sweep = resolve(&text, &[], &vocabulary()).map_err(|found| mistakes(&found, &lines, run))?;
+    let mut cursor = sweep.space.cursor(0);
+    if cursor.next_point(sweep.space.len()).is_none() {
+        let remover = sweep.space.remover(&cursor.inputs).map_or("no point", |remover| sweep.space.name(remover));
+        return Err(Unasked::Reason(format!("no such point: {remover}")));
+    }
+    Ok(cursor.inputs)
+}
+
+const NETWORK: &str = "cluster.network";
+
+/// Whether the language has a key, or a section that takes presets.
+fn has_word(key: &str) -> bool {
+    key == NETWORK || KEYS.iter().any(|known| known.path == key) || preset::at(key).is_some()
+}
+
+/// The text of the question: columns, then what is assumed, then what is known of the kind and of the row itself. The last wins.
+fn lines(run: &Measurement, known: &Known) -> Result<Vec<Line>, Unasked> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut set = |key: &str, value: String, column: Option<&'static str>| {
+        lines.retain(|line| line.0 != key);
+        lines.push((key.to_owned(), value, column));
+    };
+    for column in COLUMNS {
+        if let (Some((key, unit)), Some(text)) = (column.key, run.text(column.name))
+            && !is_neutral(key, text)
+            && (has_word(key) || !DISPENSABLE.contains(&key))
+        {
+            set(key, format!("{text} {unit}").trim_end().to_owned(), Some(column.name));
+        }
+    }
+    if let Some(schedule) = run.text("schedule").filter(|&schedule| schedule != "interleaved") {
+        set("plan.schedule", schedule.to_owned(), Some("schedule"));
+    }
+    for assumption in ASSUMPTIONS {
+        if let Some(value) = (assumption.value)(run) {
+            set(assumption.key, value, None);
+        }
+    }
+    let machine = machine(run, known)?;
+    set("cluster.npu", machine.npu.clone(), Some("gpu_type"));
+    set(NETWORK, network(run, &machine), Some("interconnect"));
+    let is_split = run.count("cp").is_some_and(|ranks| ranks > 1);
+    for (key, value) in run.keys.iter().filter(|(key, _)| key != "plan.cp_kind" || is_split) {
+        set(key, value.clone(), None);
+    }
+    set("memory.local.capacity", BOUNDLESS.to_owned(), None);
+    Ok(lines)
+}
+
+/// A degree of 1, and an overlap that is not there, need no word.
+fn is_neutral(key: &str, text: &str) -> bool {
+    matches!((key, text), ("plan.cp" | "plan.ep", "1") | ("plan.overlap_tp", "false"))
+        || key == "model.experts" && text == "0"
+}
+
+/// The machine: presets by name, or what sources call them.
+fn machine(run: &Measurement, known: &Known) -> Result<Machine, Unasked> {
+    let (npu, interconnect) = (run.text("gpu_type").unwrap_or_default(), run.text("interconnect").unwrap_or_default());
+    let presets = |kind: &str, name: &str| preset::at(kind).is_some_and(|kind| kind.get(name).is_some());
+    let named = links(interconnect);
+    let are_named = !named.is_empty() && named.iter().all(|link| presets("cluster.network.0", link));
+    match known.machine(npu, interconnect) {
+        Some(machine) if machine.npu.is_empty() => {
+            Err(Unasked::Reason(format!("`{npu}` with `{interconnect}` is not in the language")))
+        }
+        Some(machine) if are_named => Ok(Machine { links: named, ..machine }),
+        Some(machine) => Ok(machine),
+        None if are_named => Ok(Machine { npu: npu.to_owned(), links: named }),
+        None => {
+            let message = format!("`interconnect` names no links, and `{npu}` is no NPU whose links are known");
+            let help = "write presets, innermost first: `NVLink4 + IB-NDR400` (`starsweep list links`)";
+            Err(Unasked::Mistakes(vec![Diagnostic::error(message).at(run.place("interconnect")).help(help)]))
+        }
+    }
+}
+
+/// The lines of the network: as many NPUs as a node has, and all that are left.
+fn network(run: &Measurement, machine: &Machine) -> String {
+    let npus = run.count("gpus").unwrap_or(1);
+    let inner = run.inner_size(run.count("gpus_per_node").unwrap_or(JOINED));
+    let line = |name: &str, link: &str, size: u64| format!("{name}: {{preset: {link}, size: {size}}}");
+    match machine.links.as_slice() {
+        [link] => format!("{{{}}}", line("node", link, npus)),
+        [link, ..] if inner == npus => format!("{{{}}}", line("node", link, npus)),
+        [inside, outside, ..] => {
+            format!("{{{}, {}}}", line("node", inside, inner), line("fabric", outside, npus / inner))
+        }
+        [] => "{}".to_owned(),
+    }
+}
+
+/// What a resolution found, at the cells that say it.
+fn mistakes(found: &[Diagnostic], lines: &[Line], run: &Measurement) -> Unasked {
+    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let at_cell = |diagnostic: &Diagnostic| {
+        let line = diagnostic.place.and_then(|place| lines.get((place.line as usize).checked_sub(1)?));
+        let place = line.map_or_else(|| run.place(""), |line| run.place(line.2.unwrap_or(&line.0)));
+        diagnostic.clone().at(place)
+    };
+    Unasked::Mistakes(errors.map(at_cell).collect())
+}

@@ -1,0 +1,112 @@
+//! Are predictions near measured runs, and is what we say of them fair? The halves follow their rule, tables of ours are read,
+//! mistakes in a user's table are told with their places.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use md5::{Digest as _, Md5};
+use starsweep::run::validate::known::Known;
+use starsweep::run::validate::shipped::{RUNS, halves, single_node};
+use starsweep::run::validate::{Half, Validation, measurement};
+
+use crate::support::{code, read, run, text};
+
+/// A user's table in a file of its own.
+fn table(name: &str, content: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).expect("a table is written");
+    (folder, path)
+}
+
+const HEAD: &str =
+    "row_id,layers,hidden,heads,ffn,gated_mlp,vocab,seq,gpus,gpu_type,tp,pp,dp,global_batch,measured_step_s";
+
+#[test]
+fn halves_follow_from_names_alone() {
+    let known = Known::tables();
+    let mut groups: BTreeMap<String, Vec<(Vec<u8>, String)>> = BTreeMap::new();
+    for text in [RUNS.to_owned(), single_node()] {
+        for run in measurement::read("a table of ours", &text, known).expect("no mistake") {
+            let digest = Md5::digest(run.id.as_bytes()).to_vec();
+            groups.entry(run.group).or_default().push((digest, run.id));
+        }
+    }
+    let halves = halves();
+    assert_eq!(halves.len(), groups.values().map(Vec::len).sum::<usize>());
+    for (group, mut rows) in groups {
+        rows.sort();
+        for (k, (_, id)) in rows.iter().enumerate() {
+            let half = if k % 2 == 0 { Half::Fitted } else { Half::HeldOut };
+            assert_eq!(halves[id], half, "{id} of {group}");
+        }
+    }
+}
+
+#[test]
+fn no_line_of_groups_is_for_one_row_of_several() {
+    let rows: Vec<String> = halves().into_keys().collect();
+    for line in read("tests/data/measured/groups.csv").lines().skip(1) {
+        let begins = line.split(',').next().unwrap_or_default();
+        let is_alone = rows.iter().filter(|id| id.starts_with(begins)).count() <= 1;
+        let is_single = line.contains(",single,") || begins == "megascale-abl-baseline";
+        assert!(!is_alone || is_single, "`{begins}` is for a row of its own");
+    }
+}
+
+#[test]
+fn shipped_rows_have_no_mistakes_and_most_a_prediction() {
+    let validation = Validation::shipped().expect("no mistake");
+    assert_eq!(validation.cases.len(), 1870);
+    for case in &validation.cases {
+        let says_why = case.error().is_some() || case.reason.is_some();
+        assert!(says_why, "{} has neither a prediction nor a reason", case.run.id);
+    }
+}
+
+#[test]
+fn a_users_table_is_predicted() {
+    let (_folder, path) =
+        table("mine.csv", &format!("{HEAD}\na,24,2048,16,8192,0,51200,2048,8,A100-SXM-80GB,1,1,8,64,2.5\n"));
+    let output = run(&["validate", &path.display().to_string(), "--json"]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(answer["rows"][0]["predicted_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{answer}");
+    assert_eq!(answer["groups"][0]["rows"], 1);
+}
+
+#[test]
+fn every_mistake_of_a_table_is_told_with_its_place() {
+    let rows = "a,24,many,16,8192,0,51200,2048,8,A100-SXM-80GB,1,1,8,64,2.5\n\
+                a,24,2048,16,8192,0,51200,2048,8,A100-SXM-80GB,1,1,8,64,-1\n";
+    let (_folder, path) = table("mine.csv", &format!("{HEAD}\n{rows}"));
+    let output = run(&["validate", &path.display().to_string()]);
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), 2, "{said}");
+    for part in
+        ["`hidden` takes a whole number, not `many`", "mine.csv:2:6", "a number above 0, not `-1`", "there twice"]
+    {
+        assert!(said.contains(part), "{said} lacks {part}");
+    }
+    assert!(said.contains("3 mistakes; nothing was predicted"), "{said}");
+}
+
+#[test]
+fn what_the_language_does_not_know_is_told_at_its_cell() {
+    let rows = "a,24,2048,16,8192,0,51200,2048,8,A100-SXM-8GB,1,1,8,64,2.5,NVLink3\n\
+                b,24,2048,16,8192,0,51200,2048,8,A100-SXM-80GB,1,1,8,64,2.5,\n";
+    let (_folder, path) = table("mine.csv", &format!("{HEAD},interconnect\n{rows}"));
+    let output = run(&["validate", &path.display().to_string()]);
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), 2, "{said}");
+    assert!(said.contains("knows no `A100-SXM-8GB`") && said.contains("mine.csv:2"), "{said}");
+}
+
+#[test]
+fn a_column_that_is_missing_is_named() {
+    let (_folder, path) = table("mine.csv", "row_id,layers\na,24\n");
+    let output = run(&["validate", &path.display().to_string()]);
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), 2, "{said}");
+    assert!(said.contains("has no column `hidden`") && said.contains("has no column `gpu_type`"), "{said}");
+}
