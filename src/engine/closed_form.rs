@@ -10,6 +10,7 @@ use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
 use crate::workload::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
+use crate::workload::schedule::Pace;
 
 /// What one microbatch, or the end of a step, costs an NPU.
 #[derive(Debug, Clone, Copy, Default)]
@@ -223,32 +224,16 @@ impl Pair {
     }
 }
 
-/// Kinds of stages at most: the first, those between, the last.
-const CLASSES: usize = 4;
-
-/// Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
-/// hides the other while the first p microbatches go through: p times the smaller of the two. `passes` are ascending.
-fn uneven(passes: &[Time], program: &Program) -> Time {
-    match passes {
-        [least, .., second, _] if program.chunks > 1 => {
-            second.saturating_sub(*least) * program.microbatches.min(program.stages)
-        }
-        _ => Time::ZERO,
-    }
-}
-
 /// How long a program takes on a machine.
 ///
 /// ```text
-/// T = m * max(F + B) + (sum(F + B) - max(F + B)) / v + U + max(step)            [Narayanan21]
+/// T = m * max(F + B) + bubble + max(step)                                      [Narayanan21]
 /// ```
 ///
-/// m microbatches, v chunks of a stage, F and B the passes of one microbatch through one stage; max and sum over the p
-/// stages: the first microbatch goes through all of them, the others follow at the pace of the slowest. Even stages without
-/// communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest. U is what two
-/// uneven stages cost besides, interleaved.
+/// m microbatches, F and B the passes of one microbatch through one stage, max over the p stages; the bubble is the schedule's. Even
+/// stages without communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest.
 ///
-/// Worked: p = 4, m = 8, v = 1, F + B = 3 ms: 8 * 3 + 3 * 3 = 33 ms, bubble 9 of 33 = 3 / 11.
+/// Worked: 1F1B, p = 4, m = 8, F + B = 3 ms: 8 * 3 + 3 * 3 = 33 ms, bubble 9 of 33 = 3 / 11.
 ///
 /// # Errors
 /// [`Reason::TimeRange`] if the time does not fit.
@@ -256,15 +241,13 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let mut prices = Prices::new(placement, system);
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut step = Tally::default();
-    let mut all_stages = Time::ZERO;
+    let mut pace = Pace::default();
     let mut is_beyond = false;
-    let mut passes: ArrayVec<Time, CLASSES> = ArrayVec::new();
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
         is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
-        all_stages += once * class.stages;
-        let _ = passes.try_push(once);
+        pace.add(once, class.stage, class.stages, &program.shape());
         if cost.step.total() > step.total() {
             step = cost.step;
         }
@@ -273,17 +256,15 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         }
     }
     let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
-    let Some((longest, slowest)) = slowest else { return Err(too_long) };
+    let Some((_, slowest)) = slowest else { return Err(too_long) };
     let mut sum = Tally::default();
     let dims = system.network.dims.len();
     sum.add(&slowest.forward, program.microbatches, dims);
     sum.add(&slowest.backward, program.microbatches, dims);
     sum.add(&step, 1, dims);
-    let idle = all_stages.saturating_sub(longest);
-    passes.sort_unstable();
-    let bubble = idle / program.chunks + uneven(&passes, program);
+    let bubble = program.schedule.part().bubble(&pace, &program.shape());
     let total = sum.total() + bubble;
-    if is_beyond || total == Time::MAX || all_stages == Time::MAX {
+    if is_beyond || total == Time::MAX || pace.all == Time::MAX {
         return Err(too_long);
     }
     let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };

@@ -26,6 +26,8 @@ pub enum Removal {
     BatchTokens,
     /// Chunks of a pipeline of one stage.
     VppWithoutPp,
+    /// A schedule of a pipeline of one stage.
+    PipelineWithoutPp,
     /// Expert parallelism of a model without experts.
     EpWithoutExperts,
     /// Tensor parallelism of experts that there are not.
@@ -62,11 +64,12 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
         Self::VppWithoutPp,
+        Self::PipelineWithoutPp,
         Self::EpWithoutExperts,
         Self::EtpWithoutExperts,
         Self::CpKindWithoutCp,
@@ -93,6 +96,7 @@ impl Removal {
             Self::WorldSize => "world size",
             Self::BatchTokens => "global_batch % seq_len",
             Self::VppWithoutPp => "vpp at pp = 1",
+            Self::PipelineWithoutPp => "keys of a pipeline at pp = 1",
             Self::EpWithoutExperts => "ep without experts",
             Self::EtpWithoutExperts => "etp without experts",
             Self::CpKindWithoutCp => "cp_kind at cp = 1",
@@ -120,6 +124,7 @@ impl Removal {
             Self::WorldSize => &[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Dp, Id::Collective, Id::Chakra],
             Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
+            Self::PipelineWithoutPp => &[Id::Schedule, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
             Self::EtpWithoutExperts => &[Id::Etp, Id::Experts],
             Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
@@ -405,6 +410,7 @@ impl Inputs {
         let (tp, cp, pp, dp) = (self.written(Id::Tp), self.written(Id::Cp), self.written(Id::Pp), self.key(Id::Dp));
         let dense = self.written(Id::Experts) == 0.0;
         self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
+        self.neutral(pp == 1.0, Id::Schedule, 0.0, Removal::PipelineWithoutPp);
         self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
         self.neutral(dense, Id::Etp, 1.0, Removal::EtpWithoutExperts);
         self.neutral(cp == 1.0, Id::CpKind, 0.0, Removal::CpKindWithoutCp);

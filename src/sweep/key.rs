@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, Mlp, Order, Recompute};
+use crate::workload::{ContextKind, Mlp, Order, Recompute, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -218,6 +218,8 @@ keys! {
     Ep = "plan.ep", count(1), Default::Is(1.0), Some("ep"), "expert parallelism, carved out of tp x cp x dp / etp";
     Etp = "plan.etp", count(1), Default::Is(1.0), Some("etp"), "tensor parallelism inside routed experts, carved out of tp x cp x dp";
     Vpp = "plan.vpp", count(1), Default::Is(1.0), Some("vpp"), "model chunks of a pipeline stage (interleaving)";
+    Schedule = "plan.schedule", Kind::Choice(Schedule::NAMES), Default::Is(0.0), Some("schedule"),
+        "in which order a pipeline stage runs the passes of its microbatches; `1f1b` is interleaved where `vpp` is more than 1";
     MicroBatch = "plan.micro_batch_size", Kind::Count { least: 1, unit: Unit::SEQUENCE }, Default::Is(1.0), Some("micro_batch_size"),
         "sequences of a microbatch";
     Zero = "plan.zero", Kind::Choice(&["0", "1", "2", "3"]), Default::Is(0.0), Some("zero"),
@@ -485,7 +487,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("tie", "ties"),
     ("expert_imbalance", "uneven load of experts"),
     ("framework", "limits to what a framework can launch"),
-    ("schedule", "other pipeline schedules than 1F1B and interleaved"),
     ("offload_weights", "offload of weights"),
     ("offload_activations", "offload of activations"),
     ("shares", "dimensions that share a port"),

@@ -18,7 +18,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Training, Transformer,
+    ContextKind, Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Schedule, Training,
+    Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
@@ -126,6 +127,7 @@ fn plan(inputs: &Inputs) -> Plan {
         ep: count(inputs, Id::Ep),
         etp: count(inputs, Id::Etp),
         vpp: count(inputs, Id::Vpp),
+        schedule: part(Schedule::ALL, inputs.key(Id::Schedule)),
         micro_batch_size: count(inputs, Id::MicroBatch),
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
         recompute: part(&Recompute::ALL, inputs.key(Id::Recompute)),

@@ -1,5 +1,6 @@
 //! `build`: a job as a folded program, one rank class for each kind of pipeline stage.
 
+use super::layers::Layers;
 use super::plan::Recompute;
 use super::program::{Account, Block, Phase, Program, Work};
 use super::share::{Share, Stage, stages_of};
@@ -33,8 +34,9 @@ fn training_step(training: &Training, program: &mut Program) {
     program.stages = plan.pp;
     program.chunks = plan.vpp;
     program.overlap = plan.overlap_dp;
-    let mut layers = Layers::default();
-    for (number, stages) in stages_of(plan.pp) {
+    program.schedule = plan.schedule;
+    let mut layers = Written::default();
+    for (number, stages) in stages_of(training, &share) {
         let stage = share.stage(training, number);
         let mut writer = Writer { training, share: &share, program };
         writer.pass(Pass::Forward, &stage, &mut layers);
@@ -45,7 +47,7 @@ fn training_step(training: &Training, program: &mut Program) {
 }
 
 /// The blocks of layers that are written already, by pass and kind: stages of all kinds have the same layers.
-type Layers = [[Option<Block>; 2]; 2];
+type Written = [[Option<Block>; 2]; 2];
 
 /// Writes blocks of one stage.
 struct Writer<'a> {
@@ -56,21 +58,21 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// One microbatch through one stage.
-    fn pass(&mut self, pass: Pass, stage: &Stage, layers: &mut Layers) {
+    fn pass(&mut self, pass: Pass, stage: &Stage, layers: &mut Written) {
         let phase = phase_of(pass);
         if stage.first {
             self.operations(pass, Account::Compute).embedding();
             self.program.close_block(phase, 1, None);
         }
-        for (moe, repeat) in [(false, stage.dense), (true, stage.moe)] {
-            if repeat == 0 {
+        for (moe, held) in [(false, stage.dense), (true, stage.moe)] {
+            if held.all == 0 {
                 continue;
             }
             let known = &mut layers[pass as usize][usize::from(moe)];
             if let Some(block) = known {
-                self.program.repeat_block(Block { repeat, ..*block });
+                self.program.repeat_block(Block { repeat: held.all, layers: Some(held), ..*block });
             } else {
-                *known = Some(self.layer(pass, moe, repeat));
+                *known = Some(self.layer(pass, moe, held));
             }
         }
         if stage.last {
@@ -81,7 +83,7 @@ impl Writer<'_> {
     }
 
     /// One layer, with what is computed again before its backward pass, and what data parallelism does around it.
-    fn layer(&mut self, pass: Pass, moe: bool, repeat: u64) -> Block {
+    fn layer(&mut self, pass: Pass, moe: bool, held: Layers) -> Block {
         let Training { plan, .. } = self.training;
         let mut dispatches = layer::dispatches(self.training, pass, moe);
         if pass == Pass::Backward {
@@ -105,7 +107,7 @@ impl Writer<'_> {
             let parameters = if moe { share.moe_layer() + share.experts } else { share.dense_layer() };
             self.operations(pass, Account::Compute).kernel(Kernel::Accumulation { parameters });
         }
-        self.program.close_layer(phase_of(pass), repeat, dispatches)
+        self.program.close_layers(phase_of(pass), held, dispatches)
     }
 
     /// Once a step: what strategies do, then the optimizer.

@@ -36,7 +36,7 @@ impl Footprint {
     /// The account of the fullest stage.
     #[must_use]
     pub fn of(training: &Training, share: &Share) -> Self {
-        let accounts = stages_of(training.plan.pp).map(|(number, _)| {
+        let accounts = stages_of(training, share).map(|(number, _)| {
             let stage = share.stage(training, number);
             Self::of_stage(training, share, &stage)
         });
@@ -60,11 +60,8 @@ impl Footprint {
         };
         let optimizer = states(precision.optimizer, share.optimizer_shards);
         let offloaded = plan.offload_optimizer.is_some();
-        let in_flight = layers_in_flight(training, share, stage);
-        let layers = real(stage.dense + stage.moe);
-        let kept = (real(stage.dense) * share.kept.dense + real(stage.moe) * share.kept.moe) / layers;
 
-        let largest = share.dense_layer().max(if stage.moe > 0 { share.moe_layer() + share.experts } else { 0.0 });
+        let largest = share.dense_layer().max(if stage.moe.all > 0 { share.moe_layer() + share.experts } else { 0.0 });
         // ZeRO-3 gathers the layer in use and the next; ZeRO-2 and 3 hold one layer's gradients before they are cut.
         let gathered = if share.weight_shards.dense > 1.0 { 2.0 * precision.weight * largest } else { 0.0 };
         let uncut = if share.gradient_shards.dense > 1.0 { precision.gradient * largest } else { 0.0 };
@@ -77,7 +74,7 @@ impl Footprint {
             weights: states(precision.weight, share.weight_shards),
             gradients: states(precision.gradient, share.gradient_shards),
             optimizer: if offloaded { Bytes::ZERO } else { optimizer },
-            activations: Bytes::from_real(kept * in_flight),
+            activations: Bytes::from_real(in_flight(training, share, stage)),
             temporary: Bytes::from_real(gathered + uncut + momentary),
             offloaded: if offloaded { optimizer } else { Bytes::ZERO },
             stage: stage.number,
@@ -85,22 +82,16 @@ impl Footprint {
     }
 }
 
-/// Layers times microbatches whose activations a stage holds at once, with m microbatches, p stages, v chunks:
+/// Activations of all microbatches in flight: those of each chunk's layers, as often as the schedule holds them at once.
 ///
-/// ```text
-/// 1F1B         min(m, p - i) * L / p                                            [Narayanan21]
-/// interleaved  min(m v, (v - 1) p + 2 (p - i - 1) + 1) * L / (p v)              [Narayanan21]
-/// ```
-///
-/// The first stage (i = 0) of an interleaved pipeline then holds L (1 + (p - 1) / (p v)) [Korthikanti22].
-fn layers_in_flight(training: &Training, share: &Share, stage: &Stage) -> f64 {
-    let plan = &training.plan;
-    let microbatches = training.num_microbatches();
-    let behind = plan.pp - stage.number;
-    let chunks = if plan.vpp == 1 {
-        microbatches.min(behind)
-    } else {
-        (microbatches * plan.vpp).min((plan.vpp - 1) * plan.pp + 2 * (behind - 1) + 1)
+/// Worked: L = 96 layers, p = 8, 1F1B: the first stage holds 8 microbatches of 12 layers, 96 layers' activations; interleaved with v = 3,
+/// 96 (1 + 7 / 24) = 124 [Korthikanti22].
+fn in_flight(training: &Training, share: &Share, stage: &Stage) -> f64 {
+    let (plan, shape) = (&training.plan, training.shape());
+    let of_chunk = |chunk: u64| {
+        let dense = real(stage.dense.of_chunk(chunk, plan.vpp)) * share.kept.dense;
+        let moe = real(stage.moe.of_chunk(chunk, plan.vpp)) * share.kept.moe;
+        real(plan.schedule.part().in_flight(stage.number, chunk, &shape)) * (dense + moe)
     };
-    real(chunks * share.layers_per_chunk)
+    (0..plan.vpp).map(of_chunk).sum()
 }

@@ -33,6 +33,8 @@ pub enum Reason {
     ExpertGroup,
     /// Pipeline stages and their chunks do not divide the layers.
     LayersPerStage,
+    /// The schedule runs one chunk a stage.
+    ScheduleChunks,
     /// Data parallelism and the microbatch do not divide the global batch.
     BatchPerReplica,
     /// Interleaving needs a multiple of `pp` microbatches.
@@ -65,7 +67,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -85,6 +87,7 @@ impl Reason {
         Self::ExpertPerTensor,
         Self::LayersPerStage,
         Self::BatchPerReplica,
+        Self::ScheduleChunks,
         Self::MicrobatchesPerStage,
         Self::Memory,
         Self::TierMemory,
@@ -114,6 +117,7 @@ impl Reason {
             Self::ExpertGroup => "tp * cp * dp % (ep * etp)",
             Self::ExpertPerTensor => "moe_ffn % etp",
             Self::LayersPerStage => "layers % (pp * vpp)",
+            Self::ScheduleChunks => "schedule of one chunk",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
             Self::Placement => "placement",
@@ -156,6 +160,7 @@ impl Reason {
             }
             Self::ExpertPerTensor => "expert tensor parallelism does not divide the width of an expert",
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
+            Self::ScheduleChunks => "the schedule runs one chunk a stage, and `vpp` is more",
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
             Self::Placement => "a group does not line up with the dimensions of the network",
@@ -199,6 +204,7 @@ impl Reason {
             Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
             Self::ExpertPerTensor => &["etp"],
             Self::LayersPerStage => &["pp", "vpp"],
+            Self::ScheduleChunks => &["schedule", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],
             Self::Placement => &["tp", "order", "network sizes"],

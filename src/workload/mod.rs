@@ -6,10 +6,12 @@ pub mod check;
 pub mod footprint;
 pub mod infeasible;
 pub mod layer;
+pub mod layers;
 pub mod placement;
 pub mod plan;
 pub mod precision;
 pub mod program;
+pub mod schedule;
 pub mod share;
 pub mod strategy;
 pub mod trace;
@@ -20,10 +22,12 @@ pub use build::build;
 pub use check::check;
 pub use footprint::Footprint;
 pub use infeasible::{Infeasible, Reason};
+pub use layers::Layers;
 pub use placement::{Group, Placement, place};
 pub use plan::{ContextKind, Order, Plan, Recompute};
 pub use precision::Precision;
 pub use program::Program;
+pub use schedule::Schedule;
 pub use share::Share;
 pub use transformer::{Latent, Mlp, Transformer};
 
@@ -67,6 +71,12 @@ impl Training {
     #[must_use]
     pub const fn num_microbatches(&self) -> u64 {
         self.global_batch / (self.plan.dp * self.plan.micro_batch_size)
+    }
+
+    /// What its pipeline is made of.
+    #[must_use]
+    pub const fn shape(&self) -> schedule::Shape {
+        schedule::Shape { stages: self.plan.pp, chunks: self.plan.vpp, microbatches: self.num_microbatches() }
     }
 
     /// Tokens in a step.

@@ -1,5 +1,7 @@
 //! The parallel plan: how a training step is spread over NPUs.
 
+use super::schedule::Schedule;
+
 /// How a training step is spread over NPUs. Degrees are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -19,6 +21,8 @@ pub struct Plan {
     pub etp: u64,
     /// Model chunks of each pipeline stage (interleaving).
     pub vpp: u64,
+    /// In which order a pipeline stage runs its passes.
+    pub schedule: Schedule,
     /// Sequences in a microbatch.
     pub micro_batch_size: u64,
     /// ZeRO stage: what data parallelism shards.

@@ -1,6 +1,8 @@
 //! The program: what one NPU of each rank class does in a step, folded: blocks of operations with repeat counts.
 
+use super::layers::Layers;
 use super::placement::Group;
+use super::schedule::{Schedule, Shape};
 use crate::system::Kernel;
 use crate::system::collective::Collective;
 use crate::units::Bytes;
@@ -119,6 +121,8 @@ pub struct Block {
     pub start: usize,
     /// Behind its last operation.
     pub end: usize,
+    /// For a block of layers: in which chunks of its stage they lie.
+    pub layers: Option<Layers>,
     /// For a block of the step: the pass of the last microbatch that its traffic may hide beneath.
     pub hidden_beneath: Option<Phase>,
 }
@@ -153,6 +157,8 @@ pub struct Program {
     pub stages: u64,
     /// Model chunks of a stage.
     pub chunks: u64,
+    /// In which order a stage runs its passes.
+    pub schedule: Schedule,
     /// Whether the data stream runs beside the others.
     pub overlap: bool,
 }
@@ -165,6 +171,7 @@ impl Program {
         self.blocks.clear();
         self.classes.clear();
         (self.microbatches, self.stages, self.chunks, self.overlap) = (1, 1, 1, false);
+        self.schedule = Schedule::default();
     }
 
     /// Adds an operation to the block that is being written.
@@ -177,24 +184,37 @@ impl Program {
         self.operations.push(Operation { work, account, beside: true });
     }
 
-    /// Ends the block that is being written; an empty one is left out.
-    pub fn close_block(&mut self, phase: Phase, repeat: u64, hidden_beneath: Option<Phase>) {
-        let start = self.written;
-        self.written = self.operations.len();
-        let block = Block { phase, repeat, dispatches: 0.0, start, end: self.written, hidden_beneath };
-        self.repeat_block(block);
+    /// What the pipeline is made of.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        Shape { stages: self.stages, chunks: self.chunks, microbatches: self.microbatches }
     }
 
-    /// Ends a block of a pass that the host sends in so many operations; what it is, to be used again.
-    pub fn close_layer(&mut self, phase: Phase, repeat: u64, dispatches: f64) -> Block {
+    /// Ends the block that is being written; an empty one is left out.
+    pub fn close_block(&mut self, phase: Phase, repeat: u64, hidden_beneath: Option<Phase>) {
+        self.close(phase, repeat, hidden_beneath);
+    }
+
+    /// Ends the block that is being written, which is one of these layers that the host sends in so many operations; what it is,
+    /// to be used again.
+    pub fn close_layers(&mut self, phase: Phase, layers: Layers, dispatches: f64) -> Block {
         let start = self.written;
         self.written = self.operations.len();
-        let block = Block { phase, repeat, dispatches, start, end: self.written, hidden_beneath: None };
+        let end = self.written;
+        let block =
+            Block { phase, repeat: layers.all, layers: Some(layers), dispatches, start, end, hidden_beneath: None };
         self.repeat_block(block);
         block
     }
 
-    /// Adds a block whose operations are there already.
+    fn close(&mut self, phase: Phase, repeat: u64, hidden_beneath: Option<Phase>) {
+        let start = self.written;
+        self.written = self.operations.len();
+        let end = self.written;
+        self.repeat_block(Block { phase, repeat, layers: None, dispatches: 0.0, start, end, hidden_beneath });
+    }
+
+    /// Adds a block whose operations are there already; an empty one is left out.
     pub fn repeat_block(&mut self, block: Block) {
         if block.repeat > 0 && block.end > block.start {
             self.blocks.push(block);

@@ -1,6 +1,7 @@
 //! The share of one NPU: what is left of a layer and a microbatch once every strategy has divided it.
 
 use super::Training;
+use super::layers::Layers;
 use super::strategy::Strategy;
 use crate::units::real;
 
@@ -80,9 +81,9 @@ pub struct Stage {
     /// Which one, from 0.
     pub number: u64,
     /// Layers with a dense MLP.
-    pub dense: u64,
+    pub dense: Layers,
     /// Layers with routed experts.
-    pub moe: u64,
+    pub moe: Layers,
     /// Whether it embeds.
     pub first: bool,
     /// Whether it predicts.
@@ -121,22 +122,26 @@ impl Share {
         share
     }
 
-    /// What a stage holds: chunk c of stage i has the layers from (c * p + i) * L / (p v) on [Narayanan21].
+    /// What a stage holds: chunk c of stage i has the n layers from (c p + i) n on, n = L / (p v) [Narayanan21].
     #[must_use]
     pub fn stage(&self, training: &Training, number: u64) -> Stage {
         let Training { model, plan, .. } = training;
-        let mut moe = 0;
+        let (mut dense, mut moe) = (Layers::default(), Layers::default());
         for chunk in 0..plan.vpp {
             let begin = (chunk * plan.pp + number) * self.layers_per_chunk;
-            moe += model.moe_layers_before(begin + self.layers_per_chunk) - model.moe_layers_before(begin);
+            let end = begin + self.layers_per_chunk;
+            let mixtures = model.moe_layers_before(end) - model.moe_layers_before(begin);
+            moe.add(mixtures, chunk, plan.vpp);
+            dense.add(end - begin - mixtures, chunk, plan.vpp);
         }
-        Stage {
-            number,
-            dense: plan.vpp * self.layers_per_chunk - moe,
-            moe,
-            first: number == 0,
-            last: number + 1 == plan.pp,
-        }
+        Stage { number, dense, moe, first: number == 0, last: number + 1 == plan.pp }
+    }
+
+    /// Stages that hold leading dense layers of a model with experts.
+    fn leading(&self, training: &Training) -> u64 {
+        let Training { model, plan, .. } = training;
+        let dense = if model.experts > 0 { model.dense_layers } else { 0 };
+        dense.div_ceil(self.layers_per_chunk).min(plan.pp)
     }
 
     /// Parameters of a layer with a dense MLP.
@@ -167,20 +172,24 @@ impl Share {
             0.0
         };
         Split {
-            dense: real(stage.dense) * self.dense_layer()
-                + real(stage.moe) * self.moe_layer()
+            dense: real(stage.dense.all) * self.dense_layer()
+                + real(stage.moe.all) * self.moe_layer()
                 + copies * self.embedding
                 + positions,
-            expert: real(stage.moe) * self.experts,
+            expert: real(stage.moe.all) * self.experts,
         }
     }
 }
 
-/// The stages that stand for all: the first, one in the middle, the last; with how many each stands for.
+/// The stages that stand for all: the first, others with leading dense layers, one of those between, the last; with how many each
+/// stands for.
 ///
-/// Stages in the middle hold the same layers unless the pattern of dense and expert layers has another period than a
-/// stage; then the second stage stands for them.
-pub fn stages_of(stages: u64) -> impl Iterator<Item = (u64, u64)> {
-    let classes = [(0, 1), (1, stages.saturating_sub(2)), (stages - 1, u64::from(stages > 1))];
-    classes.into_iter().filter(|class| class.1 > 0)
+/// Stages between hold the same layers unless the pattern of dense and expert layers has another period than a stage; then the
+/// first of them stands for all.
+pub fn stages_of(training: &Training, share: &Share) -> impl Iterator<Item = (u64, u64)> {
+    let stages = training.plan.pp;
+    let alone = share.leading(training).clamp(1, stages);
+    let between = (alone, stages.saturating_sub(alone + 1));
+    let last = (stages - 1, u64::from(stages > alone));
+    (0..alone).map(|stage| (stage, 1)).chain([between, last]).filter(|class| class.1 > 0)
 }

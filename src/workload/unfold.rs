@@ -2,12 +2,13 @@
 //!
 //! Operations of a block run one after the other, those of the data stream beside them; a repeat begins when both are done. A
 //! pass beneath which nothing else goes on takes the sum of its blocks, which is worked out once and stands in the graph.
-//! Stages follow the schedule 1F1B, or interleaved if a stage has several chunks [Narayanan21].
+//! Stages run them in the order of the plan's schedule.
 
 use std::collections::BTreeMap;
 
 use super::placement::Group;
 use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
+use super::schedule::Unit;
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
 use crate::system::Software;
@@ -44,35 +45,6 @@ pub struct Unfolded {
     pub blocks: BTreeMap<usize, Stage>,
     /// The sums: blocks by their places in the program, and how often each is repeated.
     pub sums: Vec<Vec<(usize, u64)>>,
-}
-
-/// How a stage's units follow each other: passes of one microbatch through one chunk of its layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Unit {
-    pass: Phase,
-    chunk: u64,
-    microbatch: u64,
-}
-
-/// The units of a stage in their order.
-///
-/// Warm-up forward passes, then one forward and one backward in turns, then what is left backward. With v chunks a stage runs
-/// p microbatches through each chunk in turn, and warms up with 2 (p - s - 1) + (v - 1) p passes [Narayanan21].
-fn units(stage: u64, program: &Program) -> impl Iterator<Item = Unit> {
-    let Program { microbatches, stages, chunks, .. } = *program;
-    let all = microbatches * chunks;
-    let ahead = stages - stage - 1;
-    let warm_up = if chunks == 1 { ahead } else { 2 * ahead + (chunks - 1) * stages }.min(all);
-    let unit = move |pass: Phase, k: u64| {
-        let chunk = k / stages % chunks;
-        let chunk = if pass == Phase::Backward { chunks - 1 - chunk } else { chunk };
-        let microbatch = if chunks == 1 { k } else { k / (stages * chunks) * stages + k % stages };
-        Unit { pass, chunk: if chunks == 1 { 0 } else { chunk }, microbatch }
-    };
-    let forward = move |k| unit(Phase::Forward, k);
-    let backward = move |k| unit(Phase::Backward, k);
-    let steady = (0..all - warm_up).flat_map(move |k| [forward(warm_up + k), backward(k)]);
-    (0..warm_up).map(forward).chain(steady).chain((all - warm_up..all).map(backward))
 }
 
 /// What a program's operations cost where it is placed.
@@ -187,7 +159,7 @@ impl Writer<'_> {
         }
         let has_weights = self.data.take().is_some();
         let mut sent = None;
-        for unit in units(self.stage, self.program) {
+        for unit in program.schedule.part().units(self.stage, program.shape()) {
             let of_pass = || blocks.iter().filter(|block| block.phase == unit.pass);
             if of_pass().next().is_none() {
                 continue;
@@ -491,11 +463,10 @@ fn is_message(program: &Program, block: &Block) -> bool {
 
 /// How many repeats of a block fall to a chunk: what is before the layers to the first, what is behind them to the last.
 fn share(block: &Block, blocks: &[Block], chunk: u64, chunks: u64) -> u64 {
-    if block.repeat >= chunks {
-        return block.repeat * (chunk + 1) / chunks - block.repeat * chunk / chunks;
+    if let Some(layers) = block.layers {
+        return layers.of_chunk(chunk, chunks);
     }
     let of_pass = || blocks.iter().filter(|other| other.phase == block.phase);
-    let layers = of_pass().map(|other| other.repeat).max().unwrap_or(1);
-    let is_before = of_pass().find(|other| other.repeat == layers || *other == block) == Some(block);
+    let is_before = of_pass().find(|other| other.layers.is_some() || *other == block) == Some(block);
     if chunk == if is_before { 0 } else { chunks - 1 } { block.repeat } else { 0 }
 }

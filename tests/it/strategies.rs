@@ -198,3 +198,20 @@ fn an_experts_tensor_group_divides_the_width_of_an_expert_and_the_ranks() {
     assert_eq!(reason("dp: 24, etp: 3"), Some(Reason::ExpertPerTensor));
     assert_eq!(reason("tp: 2, etp: 4, dp: 2, ep: 2"), Some(Reason::ExpertGroup));
 }
+
+#[test]
+fn gpipe_holds_the_activations_of_all_microbatches() {
+    let of = |plan: &str| step(DENSE, 4096, 16, &format!("pp: 2, dp: 2, {plan}")).footprint().activations;
+    // Of 8 microbatches the first stage holds 2 by turns; a pipeline of one stage has no schedule.
+    assert!((of("schedule: gpipe").as_real() / of("schedule: 1f1b").as_real() - 4.0).abs() < 1e-6);
+    let alone = |schedule: &str| step(DENSE, 4096, 16, &format!("dp: 2, schedule: {schedule}")).footprint();
+    assert_eq!(alone("gpipe"), alone("1f1b"));
+}
+
+#[test]
+fn gpipe_runs_one_chunk_a_stage() {
+    let reason = |plan: &str| step(DENSE, 4096, 16, &format!("pp: 2, {plan}")).reason();
+    assert_eq!(reason("schedule: gpipe"), None);
+    assert_eq!(step("Llama-3-8B", 4096, 16, "pp: 2, vpp: 2, schedule: gpipe").reason(), Some(Reason::ScheduleChunks));
+    assert_eq!(step("Llama-3-8B", 4096, 16, "pp: 2, vpp: 2, schedule: 1f1b").reason(), None);
+}

@@ -153,7 +153,14 @@ fn every_citation_is_listed_and_every_reference_is_cited() {
 
 #[test]
 fn every_file_of_a_registry_is_registered() {
-    for registry in ["system/topology", "system/collective", "workload/strategy", "results/metric", "results/sink"] {
+    for registry in [
+        "system/topology",
+        "system/collective",
+        "workload/schedule",
+        "workload/strategy",
+        "results/metric",
+        "results/sink",
+    ] {
         let list = read(&format!("src/{registry}/mod.rs"));
         for entry in fs::read_dir(root().join("src").join(registry)).expect("a registry") {
             let path = entry.expect("an entry").path();

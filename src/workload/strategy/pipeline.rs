@@ -1,4 +1,4 @@
-//! Pipeline parallelism: 1F1B, or interleaved with several model chunks a stage [Narayanan21].
+//! Pipeline parallelism: the layers in stages, each of one model chunk or of several [Narayanan21].
 
 use super::ParallelStrategy;
 use crate::system::collective::Collective;
@@ -9,7 +9,7 @@ use crate::workload::program::{Account, Phase, Program, Work};
 use crate::workload::share::{Share, Stage};
 use crate::workload::Training;
 
-/// See the module. The bubble is the engine's: it follows from stages, chunks and microbatches.
+/// See the module. In which order a stage runs its passes, and how long it waits, is the schedule's.
 pub struct Pipeline;
 
 impl ParallelStrategy for Pipeline {
@@ -23,11 +23,7 @@ impl ParallelStrategy for Pipeline {
         if global_batch % replica != 0 {
             return Err(Infeasible::new(Reason::BatchPerReplica, real(*global_batch), real(replica)));
         }
-        let microbatches = training.num_microbatches();
-        if plan.vpp > 1 && !microbatches.is_multiple_of(plan.pp) {
-            return Err(Infeasible::new(Reason::MicrobatchesPerStage, real(microbatches), real(plan.pp)));
-        }
-        Ok(())
+        plan.schedule.part().check(training)
     }
 
     fn divide(&self, training: &Training, share: &mut Share) {
@@ -44,7 +40,7 @@ impl ParallelStrategy for Pipeline {
     }
 
     fn summary(&self) -> &'static str {
-        "pp, vpp: stages of layers, 1F1B or interleaved, a message a microbatch, chunk and way [Narayanan21]"
+        "pp, vpp, schedule: stages of layers, a message a microbatch, chunk and way [Narayanan21]"
     }
 }
 

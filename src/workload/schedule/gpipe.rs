@@ -1,0 +1,43 @@
+//! `GPipe`: all forward passes, then all backward passes, so all microbatches are in flight [Huang19].
+
+use super::{Pace, PipelineSchedule, Shape, Unit};
+use crate::units::{Time, real};
+use crate::workload::Training;
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::program::Phase;
+
+/// See the module.
+pub struct Gpipe;
+
+impl PipelineSchedule for Gpipe {
+    /// A stage has one chunk: all forward passes of several would be another schedule.
+    fn check(&self, training: &Training) -> Result<(), Infeasible> {
+        let vpp = training.plan.vpp;
+        if vpp == 1 { Ok(()) } else { Err(Infeasible::new(Reason::ScheduleChunks, real(vpp), 1.0)) }
+    }
+
+    fn units(&self, _stage: u64, shape: Shape) -> Box<dyn Iterator<Item = Unit>> {
+        let of = move |pass| (0..shape.microbatches).map(move |microbatch| Unit { pass, chunk: 0, microbatch });
+        Box::new(of(Phase::Forward).chain(of(Phase::Backward)))
+    }
+
+    /// All of them.
+    fn in_flight(&self, _stage: u64, _chunk: u64, shape: &Shape) -> u64 {
+        shape.microbatches
+    }
+
+    /// That of 1F1B: the first microbatch goes through all stages, there and back.
+    ///
+    /// ```text
+    /// sum(F + B) - max(F + B)                                                       [Huang19]
+    /// ```
+    ///
+    /// Worked: p = 4, F + B = 3 ms: 9 ms, however many microbatches there are.
+    fn bubble(&self, pace: &Pace, _shape: &Shape) -> Time {
+        pace.all.saturating_sub(pace.slowest())
+    }
+
+    fn summary(&self) -> &'static str {
+        "all forward passes, then all backward passes: all microbatches in flight [Huang19]"
+    }
+}

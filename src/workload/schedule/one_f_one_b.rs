@@ -1,0 +1,130 @@
+//! 1F1B: forward passes to warm up, then one forward and one backward in turns; interleaved if a stage has several chunks [Narayanan21].
+
+use super::{Pace, PipelineSchedule, Shape, Unit};
+use crate::units::{Time, real};
+use crate::workload::Training;
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::program::Phase;
+
+/// See the module.
+pub struct OneFOneB;
+
+impl PipelineSchedule for OneFOneB {
+    fn check(&self, training: &Training) -> Result<(), Infeasible> {
+        let (plan, microbatches) = (&training.plan, training.num_microbatches());
+        if plan.vpp > 1 && !microbatches.is_multiple_of(plan.pp) {
+            return Err(Infeasible::new(Reason::MicrobatchesPerStage, real(microbatches), real(plan.pp)));
+        }
+        Ok(())
+    }
+
+    /// Warm-up forward passes, then one forward and one backward in turns, then what is left backward. With v chunks a stage runs
+    /// p microbatches through each chunk in turn, and warms up with 2 (p - s - 1) + (v - 1) p passes [Narayanan21].
+    fn units(&self, stage: u64, shape: Shape) -> Box<dyn Iterator<Item = Unit>> {
+        let Shape { stages, chunks, microbatches } = shape;
+        let all = microbatches * chunks;
+        let warm_up = warm_up(stage, &shape);
+        let unit = move |pass: Phase, k: u64| {
+            let chunk = k / stages % chunks;
+            let chunk = if pass == Phase::Backward { chunks - 1 - chunk } else { chunk };
+            let microbatch = if chunks == 1 { k } else { k / (stages * chunks) * stages + k % stages };
+            Unit { pass, chunk: if chunks == 1 { 0 } else { chunk }, microbatch }
+        };
+        let forward = move |k| unit(Phase::Forward, k);
+        let backward = move |k| unit(Phase::Backward, k);
+        let steady = (0..all - warm_up).flat_map(move |k| [forward(warm_up + k), backward(k)]);
+        Box::new((0..warm_up).map(forward).chain(steady).chain((all - warm_up..all).map(backward)))
+    }
+
+    /// The warm-up and the forward pass behind it, of which p go through each chunk in turn:
+    ///
+    /// ```text
+    /// 1F1B         min(m, p - s)                                                    [Narayanan21]
+    /// interleaved  of the first min(m v, (v - 1) p + 2 (p - s - 1) + 1) passes those of the chunk
+    /// ```
+    ///
+    /// The first stage (s = 0) of an interleaved pipeline then holds L (1 + (p - 1) / (p v)) layers [Korthikanti22]. Worked: p = 4,
+    /// v = 2, m = 8: 11 passes, 7 of the first chunk and 4 of the second.
+    fn in_flight(&self, stage: u64, chunk: u64, shape: &Shape) -> u64 {
+        let Shape { stages, chunks, microbatches } = *shape;
+        let passes = (warm_up(stage, shape) + 1).min(microbatches * chunks);
+        if chunks == 1 {
+            return passes;
+        }
+        let round = stages * chunks;
+        passes / round * stages + (passes % round).saturating_sub(chunk * stages).min(stages)
+    }
+
+    /// The first microbatch goes through all stages, the others follow at the pace of the slowest:
+    ///
+    /// ```text
+    /// (sum(F + B) - max(F + B)) / v + U                                         [Narayanan21]
+    /// ```
+    ///
+    /// Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
+    /// hides the other while the first p microbatches go through: U is p times the smaller of the two. Worked: p = 4, v = 1,
+    /// F + B = 3 ms: 9 ms.
+    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
+        let idle = pace.all.saturating_sub(pace.slowest());
+        let uneven = match pace.between {
+            Some(between) if shape.chunks > 1 => {
+                pace.first.min(pace.last).saturating_sub(between) * shape.microbatches.min(shape.stages)
+            }
+            _ => Time::ZERO,
+        };
+        idle / shape.chunks + uneven
+    }
+
+    fn summary(&self) -> &'static str {
+        "forward passes to warm up, then forward and backward in turns; with vpp chunks interleaved [Narayanan21]"
+    }
+}
+
+/// Forward passes before the first backward pass follows one.
+fn warm_up(stage: u64, shape: &Shape) -> u64 {
+    let ahead = shape.stages - stage - 1;
+    let passes = if shape.chunks == 1 { ahead } else { 2 * ahead + (shape.chunks - 1) * shape.stages };
+    passes.min(shape.microbatches * shape.chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At most so many passes of some chunks are between their forward and their backward unit.
+    fn most(stage: u64, shape: Shape, counts: impl Fn(u64) -> bool) -> u64 {
+        let mut open = 0_u64;
+        let count = |unit: Unit| {
+            open = if unit.pass == Phase::Forward { open + 1 } else { open - 1 };
+            open
+        };
+        OneFOneB.units(stage, shape).filter(|unit| counts(unit.chunk)).map(count).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn microbatches_in_flight_are_those_of_the_units() {
+        for (stages, chunks, microbatches) in [(4, 1, 8), (4, 1, 2), (4, 2, 8), (4, 3, 4), (2, 4, 2), (1, 1, 3)] {
+            let shape = Shape { stages, chunks, microbatches };
+            for stage in 0..stages {
+                let formula: Vec<u64> = (0..chunks).map(|chunk| OneFOneB.in_flight(stage, chunk, &shape)).collect();
+                assert_eq!(formula.iter().sum::<u64>(), most(stage, shape, |_| true), "{shape:?} {stage}");
+                for (chunk, &formula) in (0..).zip(&formula) {
+                    assert!(formula <= most(stage, shape, |other| other == chunk), "{shape:?} {stage} {chunk}");
+                }
+            }
+        }
+        let shape = Shape { stages: 4, chunks: 2, microbatches: 8 };
+        assert_eq!([0, 1].map(|chunk| OneFOneB.in_flight(0, chunk, &shape)), [7, 4]);
+    }
+
+    #[test]
+    fn even_stages_wait_for_p_minus_1_passes() {
+        let pass = Time::picoseconds(3_000_000_000);
+        let mut pace = Pace::default();
+        let shape = |chunks| Shape { stages: 4, chunks, microbatches: 8 };
+        for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
+            pace.add(pass, stage, stages, &shape(1));
+        }
+        assert_eq!([1, 3].map(|chunks| OneFOneB.bubble(&pace, &shape(chunks))), [pass * 3, pass]);
+    }
+}
