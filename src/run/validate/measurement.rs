@@ -6,7 +6,6 @@ use super::columns::{COLUMNS, Column, Holds};
 use super::known::Known;
 use super::table::{Row, Table};
 use crate::input::{Diagnostic, Place, Remarks};
-use crate::sweep::key::KEYS;
 use crate::units::whole;
 
 /// The largest count that a cell may hold.
@@ -88,7 +87,7 @@ impl Measurement {
         keys.extend(ran_on);
         // What the row says itself goes over what our tables say of its kind.
         keys.extend(cells.get(SOFTWARE).map(|software| (SOFTWARE.to_owned(), software.clone())));
-        let is_key = |column: &&String| KEYS.iter().any(|key| key.path == column.as_str());
+        let is_key = |column: &&String| super::question::has_word(column);
         let is_ours = |column: &&String| COLUMNS.iter().any(|ours| ours.name == column.as_str());
         for column in table.columns.iter().filter(|column| is_key(column) && !is_ours(column)) {
             if let Some(text) = table.cell(row, column) {

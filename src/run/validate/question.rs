@@ -56,7 +56,7 @@ pub fn inputs(run: &Measurement, known: &Known) -> Result<Inputs, Unasked> {
 const NETWORK: &str = "cluster.network";
 
 /// Whether the language has a key, or a section that takes presets.
-fn has_word(key: &str) -> bool {
+pub(super) fn has_word(key: &str) -> bool {
     key == NETWORK || KEYS.iter().any(|known| known.path == key) || preset::at(key).is_some()
 }
 
