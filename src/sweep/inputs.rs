@@ -26,7 +26,7 @@ pub enum Removal {
     BatchTokens,
     /// Chunks of a pipeline of one stage.
     VppWithoutPp,
-    /// A schedule of a pipeline of one stage.
+    /// A schedule, or a split of the layers, of a pipeline of one stage.
     PipelineWithoutPp,
     /// Expert parallelism of a model without experts.
     EpWithoutExperts,
@@ -124,7 +124,7 @@ impl Removal {
             Self::WorldSize => &[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Dp, Id::Collective, Id::Chakra],
             Self::BatchTokens => &[Id::GlobalBatch, Id::SeqLen],
             Self::VppWithoutPp => &[Id::Vpp, Id::Pp],
-            Self::PipelineWithoutPp => &[Id::Schedule, Id::Pp],
+            Self::PipelineWithoutPp => &[Id::Schedule, Id::LayerSplit, Id::Pp],
             Self::EpWithoutExperts => &[Id::Ep, Id::Experts],
             Self::EtpWithoutExperts => &[Id::Etp, Id::Experts],
             Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
@@ -411,6 +411,7 @@ impl Inputs {
         let dense = self.written(Id::Experts) == 0.0;
         self.neutral(pp == 1.0, Id::Vpp, 1.0, Removal::VppWithoutPp);
         self.neutral(pp == 1.0, Id::Schedule, 0.0, Removal::PipelineWithoutPp);
+        self.neutral(pp == 1.0, Id::LayerSplit, 0.0, Removal::PipelineWithoutPp);
         self.neutral(dense, Id::Ep, 1.0, Removal::EpWithoutExperts);
         self.neutral(dense, Id::Etp, 1.0, Removal::EtpWithoutExperts);
         self.neutral(cp == 1.0, Id::CpKind, 0.0, Removal::CpKindWithoutCp);

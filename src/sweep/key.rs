@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, Mlp, Order, Recompute, Schedule};
+use crate::workload::{ContextKind, LayerSplit, Mlp, Order, Recompute, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -220,6 +220,8 @@ keys! {
     Vpp = "plan.vpp", count(1), Default::Is(1.0), Some("vpp"), "model chunks of a pipeline stage (interleaving)";
     Schedule = "plan.schedule", Kind::Choice(Schedule::NAMES), Default::Is(0.0), Some("schedule"),
         "in which order a pipeline stage runs the passes of its microbatches; `1f1b` is interleaved where `vpp` is more than 1";
+    LayerSplit = "plan.layer_split", Kind::Choice(&LayerSplit::NAMES), Default::Is(0.0), Some("layer_split"),
+        "how layers are spread over stages and chunks: as many in each, or fewer at the ends of the model, whose places embedding and head take";
     MicroBatch = "plan.micro_batch_size", Kind::Count { least: 1, unit: Unit::SEQUENCE }, Default::Is(1.0), Some("micro_batch_size"),
         "sequences of a microbatch";
     Zero = "plan.zero", Kind::Choice(&["0", "1", "2", "3"]), Default::Is(0.0), Some("zero"),

@@ -18,7 +18,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Infeasible, Job, Latent, Mlp, Order, Plan, Precision, Reason, Recompute, Schedule, Training,
+    ContextKind, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Recompute, Schedule,
+    Training,
     Transformer,
 };
 
@@ -128,6 +129,7 @@ fn plan(inputs: &Inputs) -> Plan {
         etp: count(inputs, Id::Etp),
         vpp: count(inputs, Id::Vpp),
         schedule: part(Schedule::ALL, inputs.key(Id::Schedule)),
+        layer_split: part(&LayerSplit::ALL, inputs.key(Id::LayerSplit)),
         micro_batch_size: count(inputs, Id::MicroBatch),
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
         recompute: part(&Recompute::ALL, inputs.key(Id::Recompute)),

@@ -119,7 +119,7 @@ impl Space {
             if written { Vec::new() } else { shape_slots().collect() }
         } else if is(Id::Dp) {
             ids(&[Id::Npus, Id::Tp, Id::Cp, Id::Pp, Id::Collective, Id::Chakra])
-        } else if is(Id::Vpp) || is(Id::Schedule) {
+        } else if is(Id::Vpp) || is(Id::Schedule) || is(Id::LayerSplit) {
             ids(&[Id::Pp])
         } else if is(Id::Ep) || is(Id::Etp) {
             ids(&[Id::Experts])

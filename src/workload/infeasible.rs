@@ -33,6 +33,8 @@ pub enum Reason {
     ExpertGroup,
     /// Pipeline stages and their chunks do not divide the layers.
     LayersPerStage,
+    /// The ends of a model have not the layers that an uneven split leaves out.
+    LayersAtEnds,
     /// The schedule runs one chunk a stage.
     ScheduleChunks,
     /// Data parallelism and the microbatch do not divide the global batch.
@@ -67,7 +69,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -86,6 +88,7 @@ impl Reason {
         Self::ExpertGroup,
         Self::ExpertPerTensor,
         Self::LayersPerStage,
+        Self::LayersAtEnds,
         Self::BatchPerReplica,
         Self::ScheduleChunks,
         Self::MicrobatchesPerStage,
@@ -117,6 +120,7 @@ impl Reason {
             Self::ExpertGroup => "tp * cp * dp % (ep * etp)",
             Self::ExpertPerTensor => "moe_ffn % etp",
             Self::LayersPerStage => "layers % (pp * vpp)",
+            Self::LayersAtEnds => "layers at the ends",
             Self::ScheduleChunks => "schedule of one chunk",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
@@ -160,6 +164,7 @@ impl Reason {
             }
             Self::ExpertPerTensor => "expert tensor parallelism does not divide the width of an expert",
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
+            Self::LayersAtEnds => "with `light_ends` more layers are missing at an end of the model than a chunk has",
             Self::ScheduleChunks => "the schedule runs one chunk a stage, and `vpp` is more",
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
@@ -203,7 +208,8 @@ impl Reason {
             Self::ExpertsPerGroup => &["ep"],
             Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
             Self::ExpertPerTensor => &["etp"],
-            Self::LayersPerStage => &["pp", "vpp"],
+            Self::LayersPerStage => &["pp", "vpp", "layer_split"],
+            Self::LayersAtEnds => &["pp", "vpp"],
             Self::ScheduleChunks => &["schedule", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],

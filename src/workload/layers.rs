@@ -1,7 +1,7 @@
 //! Layers: how many of one kind a pipeline stage holds, and in which of its chunks they lie.
 
 /// Layers of one kind in a pipeline stage. They lie evenly in its chunks but for the first and the last: what is different at the ends of
-/// a model (leading dense layers) is so in these two.
+/// a model (leading dense layers, layers that are missing) is so in these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layers {
     /// In all chunks.

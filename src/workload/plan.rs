@@ -23,6 +23,8 @@ pub struct Plan {
     pub vpp: u64,
     /// In which order a pipeline stage runs its passes.
     pub schedule: Schedule,
+    /// How the layers are spread over stages and chunks.
+    pub layer_split: LayerSplit,
     /// Sequences in a microbatch.
     pub micro_batch_size: u64,
     /// ZeRO stage: what data parallelism shards.
@@ -96,6 +98,22 @@ fn take(ranks: u64, left: &mut [u64; 3]) -> Option<[u64; 3]> {
         *size /= part;
     }
     fits.then_some(taken)
+}
+
+/// How the layers are spread over pipeline stages and their chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LayerSplit {
+    /// As many in every chunk.
+    Even,
+    /// As many in every chunk but for the ends of the model: embedding and head take places of layers there.
+    LightEnds,
+}
+
+impl LayerSplit {
+    /// Every way, in the order of [`LayerSplit::NAMES`].
+    pub const ALL: [Self; 2] = [Self::Even, Self::LightEnds];
+    /// The names that people write.
+    pub const NAMES: [&'static str; 2] = ["even", "light_ends"];
 }
 
 /// What the backward pass computes again instead of keeping it, in Megatron's words.

@@ -71,8 +71,10 @@ pub struct Share {
     pub optimizer_shards: Split,
     /// Activations left behind.
     pub kept: Kept,
-    /// Layers of a model chunk.
+    /// Layers that a model chunk has room for.
     pub layers_per_chunk: u64,
+    /// Layers that are missing in the first chunk of the model.
+    pub missing_first: u64,
 }
 
 /// How many layers of each kind, and which ends of the model, a pipeline stage holds.
@@ -115,6 +117,7 @@ impl Share {
             optimizer_shards: Split::both(1.0),
             kept: Kept::default(),
             layers_per_chunk: model.layers,
+            missing_first: 0,
         };
         for strategy in Strategy::ALL {
             strategy.part().divide(training, &mut share);
@@ -122,14 +125,16 @@ impl Share {
         share
     }
 
-    /// What a stage holds: chunk c of stage i has the n layers from (c p + i) n on, n = L / (p v) [Narayanan21].
+    /// What a stage holds: chunk c of stage i has the n layers from (c p + i) n on, n = ceil(L / (p v)) [Narayanan21]; what that is more
+    /// than L is missing at the ends of the model.
     #[must_use]
     pub fn stage(&self, training: &Training, number: u64) -> Stage {
         let Training { model, plan, .. } = training;
+        let layer = |place: u64| place.saturating_sub(self.missing_first).min(model.layers);
         let (mut dense, mut moe) = (Layers::default(), Layers::default());
         for chunk in 0..plan.vpp {
-            let begin = (chunk * plan.pp + number) * self.layers_per_chunk;
-            let end = begin + self.layers_per_chunk;
+            let place = (chunk * plan.pp + number) * self.layers_per_chunk;
+            let (begin, end) = (layer(place), layer(place + self.layers_per_chunk));
             let mixtures = model.moe_layers_before(end) - model.moe_layers_before(begin);
             moe.add(mixtures, chunk, plan.vpp);
             dense.add(end - begin - mixtures, chunk, plan.vpp);
@@ -141,7 +146,7 @@ impl Share {
     fn leading(&self, training: &Training) -> u64 {
         let Training { model, plan, .. } = training;
         let dense = if model.experts > 0 { model.dense_layers } else { 0 };
-        dense.div_ceil(self.layers_per_chunk).min(plan.pp)
+        (dense + self.missing_first).div_ceil(self.layers_per_chunk).min(plan.pp)
     }
 
     /// Parameters of a layer with a dense MLP.

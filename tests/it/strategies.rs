@@ -215,3 +215,61 @@ fn gpipe_runs_one_chunk_a_stage() {
     assert_eq!(step("Llama-3-8B", 4096, 16, "pp: 2, vpp: 2, schedule: gpipe").reason(), Some(Reason::ScheduleChunks));
     assert_eq!(step("Llama-3-8B", 4096, 16, "pp: 2, vpp: 2, schedule: 1f1b").reason(), None);
 }
+
+/// The layers of each kind in the chunks of all stages: dense, then with experts.
+fn layers(model: &str, plan: &str) -> Vec<Vec<[u64; 2]>> {
+    use starsweep::workload::share::Share;
+    let training = step(model, 4096, 64, plan).training;
+    let (share, chunks) = (Share::of(&training), training.plan.vpp);
+    let stage = |number| {
+        let stage = share.stage(&training, number);
+        (0..chunks).map(|chunk| [stage.dense.of_chunk(chunk, chunks), stage.moe.of_chunk(chunk, chunks)]).collect()
+    };
+    (0..training.plan.pp).map(stage).collect()
+}
+
+#[test]
+fn embedding_and_head_take_the_places_of_layers_at_light_ends() {
+    let counts = |model: &str, plan: &str| {
+        let found = layers(model, &format!("{plan}, layer_split: light_ends"));
+        let of = |chunks: &Vec<[u64; 2]>| chunks.iter().map(|[dense, moe]| dense + moe).collect();
+        found.iter().map(of).collect::<Vec<Vec<u64>>>()
+    };
+    let dense = |layers: u64| format!("{{preset: Llama-3-8B, layers: {layers}}}");
+    // 126 in 128 rooms of 1, 61 in 64 of 4, 94 in 96 of 4.
+    let found = counts(&dense(126), "pp: 16, vpp: 8");
+    assert_eq!([&found[0], &found[1], &found[15]], [&[0, 1, 1, 1, 1, 1, 1, 1], &[1; 8], &[1, 1, 1, 1, 1, 1, 1, 0]]);
+    let found = counts(&dense(61), "pp: 4, vpp: 4");
+    assert_eq!([&found[0], &found[2], &found[3]], [&[3, 4, 4, 4], &[4; 4], &[4, 4, 4, 2]]);
+    let found = counts(&dense(94), "pp: 8, vpp: 3");
+    assert_eq!([&found[0], &found[7]], [&[3, 4, 4], &[4, 4, 3]]);
+    assert_eq!(counts(&dense(2), "pp: 4"), [[0], [1], [1], [0]]);
+    // Nothing is missing where all is even.
+    assert_eq!(counts(&dense(32), "pp: 4, vpp: 2"), vec![vec![4; 2]; 4]);
+}
+
+#[test]
+fn layers_with_experts_stay_what_they_are_at_light_ends() {
+    let model = "{preset: Mixtral-8x7B, layers: 61, dense_layers: 3}";
+    let found = layers(model, "pp: 4, vpp: 4, layer_split: light_ends");
+    assert_eq!(found[0], [[3, 0], [0, 4], [0, 4], [0, 4]]);
+    assert_eq!([&found[1], &found[3]], [&[[0, 4]; 4], &[[0, 4], [0, 4], [0, 4], [0, 2]]]);
+    let all: u64 = found.iter().flatten().map(|[dense, moe]| dense + moe).sum();
+    assert_eq!(all, 61);
+    // 32 rooms of 2: layers 1 and 2 are in the second stage, which stands for no other.
+    let step = step(model, 4096, 64, "pp: 16, vpp: 2, layer_split: light_ends");
+    let classes: Vec<[u64; 2]> = step.program.classes.iter().map(|class| [class.stage, class.stages]).collect();
+    assert_eq!(classes, [[0, 1], [1, 1], [2, 13], [15, 1]]);
+}
+
+#[test]
+fn a_split_leaves_out_no_more_than_an_end_has() {
+    let reason = |layers: u64, split: &str| {
+        let model = format!("{{preset: Llama-3-8B, layers: {layers}}}");
+        step(&model, 4096, 64, &format!("pp: 8, layer_split: {split}")).reason()
+    };
+    assert_eq!(reason(30, "even"), Some(Reason::LayersPerStage));
+    assert_eq!(reason(30, "light_ends"), None);
+    assert_eq!(reason(6, "light_ends"), None);
+    assert_eq!(reason(5, "light_ends"), Some(Reason::LayersAtEnds));
+}

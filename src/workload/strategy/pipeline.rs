@@ -5,6 +5,7 @@ use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
+use crate::workload::plan::LayerSplit;
 use crate::workload::program::{Account, Phase, Program, Work};
 use crate::workload::share::{Share, Stage};
 use crate::workload::Training;
@@ -16,8 +17,12 @@ impl ParallelStrategy for Pipeline {
     fn check(&self, training: &Training) -> Result<(), Infeasible> {
         let Training { model, plan, global_batch, .. } = training;
         let chunks = plan.pp * plan.vpp;
-        if model.layers % chunks != 0 {
+        if plan.layer_split == LayerSplit::Even && model.layers % chunks != 0 {
             return Err(Infeasible::new(Reason::LayersPerStage, real(model.layers), real(chunks)));
+        }
+        let (room, [_, missing_last]) = rooms(training);
+        if missing_last > room {
+            return Err(Infeasible::new(Reason::LayersAtEnds, real(missing_last), real(room)));
         }
         let replica = plan.dp * plan.micro_batch_size;
         if global_batch % replica != 0 {
@@ -27,7 +32,7 @@ impl ParallelStrategy for Pipeline {
     }
 
     fn divide(&self, training: &Training, share: &mut Share) {
-        share.layers_per_chunk = training.model.layers / (training.plan.pp * training.plan.vpp);
+        (share.layers_per_chunk, [share.missing_first, _]) = rooms(training);
     }
 
     /// A tied embedding lives on the first and the last stage: their gradients are summed once a step.
@@ -40,8 +45,24 @@ impl ParallelStrategy for Pipeline {
     }
 
     fn summary(&self) -> &'static str {
-        "pp, vpp, schedule: stages of layers, a message a microbatch, chunk and way [Narayanan21]"
+        "pp, vpp, layer_split, schedule: stages of layers, a message a microbatch, chunk and way [Narayanan21]"
     }
+}
+
+/// Layers that each chunk has room for, and how many are missing in the first and in the last chunk of the model.
+///
+/// ```text
+/// n = ceil(L / (p v)),  missing = n p v - L: floor(missing / 2) in the first, ceil(missing / 2) in the last [Dubey24]
+/// ```
+///
+/// as if embedding and head took the places of layers. Worked: L = 126, p = 16, v = 8: 128 rooms of 1, the ends are empty; L = 61,
+/// p = 4, v = 4: 64 in 16 rooms of 4, 1 and 2 are missing.
+fn rooms(training: &Training) -> (u64, [u64; 2]) {
+    let Training { model, plan, .. } = training;
+    let chunks = plan.pp * plan.vpp;
+    let room = model.layers.div_ceil(chunks);
+    let missing = room * chunks - model.layers;
+    (room, [missing / 2, missing.div_ceil(2)])
 }
 
 /// Adds the messages of one microbatch in one pass: a stage sends once a chunk, but for the end of the model.
