@@ -66,6 +66,44 @@ fn plans_of_random_points_take_the_time_of_their_whole_graph() {
     assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
 }
 
+/// Every strategy beside every other, with a dense model and with one of experts behind two dense layers.
+const COMBINATIONS: &str = "
+define:
+  dense: {preset: Llama-2-7B, layers: 30}
+  mixture: {preset: Mixtral-8x7B, layers: 30, dense_layers: 2}
+model: [dense, mixture]
+seq_len: 4096
+global_batch: 128 seq
+precision: bf16
+cluster:
+  npu: {preset: H100-SXM-80GB, hbm: 9000 GB}
+  network:
+    inner: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 300 ns}
+    outer: {block: switch, size: 8, bandwidth: 50 GB/s, hop_latency: 600 ns}
+plan:
+  tp: [1, 2, 4]
+  cp: [1, 2, 4]
+  cp_kind: all
+  pp: [1, 2, 4, 8]
+  vpp: [1, 2, 3, 5]
+  ep: [1, 2, 8]
+  etp: [1, 2]
+  schedule: all
+  layer_split: all
+  zero: [0, 1, 2, 3]
+  recompute: all
+  overlap_dp: all
+";
+
+#[test]
+fn random_combinations_of_strategies_take_the_time_of_their_whole_graph() {
+    let sweep = resolve(COMBINATIONS, &[], &vocabulary()).expect("a sweep");
+    let mut found = differences(&sweep, 600);
+    let [median, most, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+}
+
 #[test]
 fn collectives_take_the_time_of_their_chunks_one_by_one() {
     let sweep = quickstart();
