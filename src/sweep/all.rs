@@ -39,7 +39,7 @@ impl Resolver<'_> {
     pub(super) fn fill_one(&mut self, axis: &mut Axis, axes: &[Axis], base: &[f64]) {
         let slot = axis.alternatives[0].settings[0].slot;
         let key = key::key_of(slot as usize);
-        let degrees = [Id::Tp, Id::Cp, Id::Pp, Id::Dp, Id::Ep, Id::Etp];
+        let degrees = [Id::Tp, Id::Cp, Id::Pp, Id::Dp, Id::Ep, Id::Etp, Id::ZeroShard];
         let is = |id: Id| slot as usize == id as usize;
         let wholes: Vec<u64> = if degrees.iter().any(|&id| is(id)) {
             divisors(&npus_of(axes, base))

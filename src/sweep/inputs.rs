@@ -44,6 +44,8 @@ pub enum Removal {
     ScatterWithoutTp,
     /// ZeRO without data parallelism.
     ZeroWithoutDp,
+    /// A number of shards where nothing is sharded.
+    ZeroShardWithoutZero,
     /// Overlap of data-parallel traffic that does not exist.
     OverlapWithoutDp,
     /// Offload to a tier, or a trace's use of one, that the memory does not have.
@@ -64,7 +66,7 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -78,6 +80,7 @@ impl Removal {
         Self::OverlapWithoutEp,
         Self::ScatterWithoutTp,
         Self::ZeroWithoutDp,
+        Self::ZeroShardWithoutZero,
         Self::OverlapWithoutDp,
         Self::OffloadWithoutTier,
         Self::ExpertKeysWithoutExperts,
@@ -105,6 +108,7 @@ impl Removal {
             Self::OverlapWithoutEp => "overlap_ep at ep = 1",
             Self::ScatterWithoutTp => "scatter_gather without tp and pp, or with sequence_parallel",
             Self::ZeroWithoutDp => "zero at dp = 1",
+            Self::ZeroShardWithoutZero => "zero_shard at zero = 0",
             Self::OverlapWithoutDp => "overlap_dp at dp = 1",
             Self::OffloadWithoutTier => "a tier that is not there",
             Self::ExpertKeysWithoutExperts => "keys of experts without experts",
@@ -133,6 +137,9 @@ impl Removal {
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
             Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
+            Self::ZeroShardWithoutZero => {
+                &[Id::ZeroShard, Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts]
+            }
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
             Self::ExpertKeysWithoutExperts => {
@@ -423,6 +430,7 @@ impl Inputs {
         let expert_ranks = self.key(Id::Ep) * self.key(Id::Etp);
         let alone = dp * cp == 1.0 && (dense || tp == expert_ranks);
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
+        self.neutral(self.key(Id::Zero) == 0.0, Id::ZeroShard, ABSENT, Removal::ZeroShardWithoutZero);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let tier = self.written(Id::OffloadOptimizer);
         let none = self.tiers_there().next().is_none();

@@ -226,6 +226,8 @@ keys! {
         "sequences of a microbatch";
     Zero = "plan.zero", Kind::Choice(&["0", "1", "2", "3"]), Default::Is(0.0), Some("zero"),
         "ZeRO stage: data parallelism shards optimizer states (1), gradients too (2), weights too (3); Megatron's distributed optimizer is 1, FSDP is 3";
+    ZeroShard = "plan.zero_shard", count(1), Default::Absent, Some("zero_shard"),
+        "among how many ranks of a data x context group ZeRO shards, the group being copies of these (HSDP); not written: all";
     Recompute = "plan.recompute", Kind::Choice(&Recompute::NAMES), Default::Is(0.0), Some("recompute"), "what the backward pass computes again";
     SequenceParallel = "plan.sequence_parallel", Kind::Flag, Default::Is(1.0), Some("sequence_parallel"),
         "whether operations between tensor-parallel ones are split along the sequence";

@@ -52,9 +52,14 @@ fn choice(number: f64) -> Option<Choice> {
     }
 }
 
+/// A count; none if there is no number.
+fn written(number: f64) -> Option<u64> {
+    (!number.is_nan()).then(|| whole(number))
+}
+
 /// How many messages are under way at once; none if there is no number.
 fn window(number: f64) -> Option<u32> {
-    (!number.is_nan()).then(|| narrow(whole(number)))
+    written(number).map(narrow)
 }
 
 /// What a point runs.
@@ -132,6 +137,7 @@ fn plan(inputs: &Inputs) -> Plan {
         layer_split: part(&LayerSplit::ALL, inputs.key(Id::LayerSplit)),
         micro_batch_size: count(inputs, Id::MicroBatch),
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
+        zero_shard: written(inputs.key(Id::ZeroShard)),
         recompute: part(&Recompute::ALL, inputs.key(Id::Recompute)),
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),

@@ -127,6 +127,8 @@ impl Space {
             ids(&[Id::Cp])
         } else if is(Id::SequenceParallel) {
             ids(&[Id::Tp])
+        } else if is(Id::ZeroShard) {
+            ids(&[Id::Zero])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
             ids(&[Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts])
         } else if is(Id::Order) {

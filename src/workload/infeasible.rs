@@ -37,6 +37,8 @@ pub enum Reason {
     LayersAtEnds,
     /// The schedule runs one chunk a stage.
     ScheduleChunks,
+    /// ZeRO's shards do not divide data x context.
+    ShardGroup,
     /// Data parallelism and the microbatch do not divide the global batch.
     BatchPerReplica,
     /// Interleaving needs a multiple of `pp` microbatches.
@@ -69,7 +71,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -85,6 +87,7 @@ impl Reason {
         Self::HeadsPerContext,
         Self::ExpertsNeedSequenceParallel,
         Self::ExpertsPerGroup,
+        Self::ShardGroup,
         Self::ExpertGroup,
         Self::ExpertPerTensor,
         Self::LayersPerStage,
@@ -122,6 +125,7 @@ impl Reason {
             Self::LayersPerStage => "layers % (pp * vpp)",
             Self::LayersAtEnds => "layers at the ends",
             Self::ScheduleChunks => "schedule of one chunk",
+            Self::ShardGroup => "cp * dp % zero_shard",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
             Self::Placement => "placement",
@@ -160,12 +164,13 @@ impl Reason {
             Self::ExpertsNeedSequenceParallel => "every tensor rank would route the same tokens",
             Self::ExpertsPerGroup => "expert parallelism does not divide the experts",
             Self::ExpertGroup => {
-                "`etp`, or `ep` of what it leaves, is no part of tensor x context x data that takes whole groups, innermost first"
+                "`etp`, or `ep` of what it leaves, is no part of tensor x context x data (with `zero_shard` of one copy) that takes whole groups, innermost first"
             }
             Self::ExpertPerTensor => "expert tensor parallelism does not divide the width of an expert",
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
             Self::LayersAtEnds => "with `light_ends` more layers are missing at an end of the model than a chunk has",
             Self::ScheduleChunks => "the schedule runs one chunk a stage, and `vpp` is more",
+            Self::ShardGroup => "`zero_shard` is no part of context x data that takes whole groups, innermost first",
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
             Self::Placement => "a group does not line up with the dimensions of the network",
@@ -208,6 +213,7 @@ impl Reason {
             Self::ExpertsPerGroup => &["ep"],
             Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
             Self::ExpertPerTensor => &["etp"],
+            Self::ShardGroup => &["zero_shard", "cp", "dp"],
             Self::LayersPerStage => &["pp", "vpp", "layer_split"],
             Self::LayersAtEnds => &["pp", "vpp"],
             Self::ScheduleChunks => &["schedule", "vpp"],

@@ -12,7 +12,8 @@ pub enum Group {
     Tensor,
     /// Shares the tokens of every sequence.
     Context,
-    /// Holds the same weights, for other tokens: the ranks of a context group, too.
+    /// Holds the same weights, for other tokens: the ranks of a context group, too; with `zero_shard` those among
+    /// which states are cut.
     Data,
     /// Holds the stages of one replica.
     Pipeline,
@@ -20,15 +21,17 @@ pub enum Group {
     Expert,
     /// Shares the matrices of an expert.
     ExpertTensor,
-    /// Holds the same experts.
+    /// Holds the same experts, and cuts their states.
     ExpertData,
+    /// Holds the same states: the copies that `zero_shard` leaves.
+    Replica,
     /// All NPUs.
     Everyone,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Tensor,
         Self::Context,
         Self::Data,
@@ -36,6 +39,7 @@ impl Group {
         Self::Expert,
         Self::ExpertTensor,
         Self::ExpertData,
+        Self::Replica,
         Self::Everyone,
     ];
     /// How many there are.
@@ -80,10 +84,15 @@ pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<
         Job::Recorded | Job::Collective { .. } => put(Group::Everyone, &[Factor { stride: 1, size: network.npus() }])?,
         Job::Training(Training { plan, model, .. }) => {
             let [strides @ .., pipeline] = plan.order.strides(plan);
-            let [tensor, context, data] = factors(strides, [plan.tp, plan.cp, plan.dp]);
+            let [tensor, context, _] = factors(strides, [plan.tp, plan.cp, plan.dp]);
             put(Group::Tensor, &[tensor])?;
             put(Group::Context, &[context])?;
-            put(Group::Data, &[context, data])?;
+            if let Some([of_context, of_data]) = plan.shard_ranks() {
+                let taken = [1, of_context, of_data];
+                put(Group::Data, &factors(strides, taken))?;
+                let left = [1, plan.cp / of_context, plan.dp / of_data];
+                put(Group::Replica, &factors(behind(strides, taken), left))?;
+            }
             put(Group::Pipeline, &[Factor { stride: pipeline, size: plan.pp }])?;
             if let Some(ranks) = plan.expert_ranks().filter(|_| model.experts > 0) {
                 let expert = behind(strides, ranks.tensor);

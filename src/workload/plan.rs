@@ -29,6 +29,8 @@ pub struct Plan {
     pub micro_batch_size: u64,
     /// ZeRO stage: what data parallelism shards.
     pub zero: u8,
+    /// Among how many ranks of a data x context group ZeRO cuts states, of which the group then has several copies; none for all.
+    pub zero_shard: Option<u64>,
     /// What the backward pass computes again.
     pub recompute: Recompute,
     /// Whether the operations between tensor-parallel ones are split along the sequence.
@@ -56,6 +58,12 @@ impl Plan {
         self.dp * self.cp
     }
 
+    /// Ranks of each context and data group among which states are cut, context ranks first; none if they do not fit.
+    #[must_use]
+    pub fn shard_ranks(&self) -> Option<[u64; 2]> {
+        take(self.zero_shard.unwrap_or(self.replicas()), &mut [self.cp, self.dp])
+    }
+
     /// How many ranks of each tensor, context and data group the groups of routed experts take; none if they do not fit.
     ///
     /// The tensor group of an expert takes the ranks of tensor groups first, then those of the context, then of the data group: whole
@@ -65,9 +73,12 @@ impl Plan {
     /// ```text
     /// expert-data = tp cp dp / (ep etp)                                         [Shoeybi19]
     /// ```
+    ///
+    /// Where states are cut among fewer ranks, all of this happens among the ranks of one copy.
     #[must_use]
     pub fn expert_ranks(&self) -> Option<ExpertRanks> {
-        let mut left = [self.tp, self.cp, self.dp];
+        let [context, data] = self.shard_ranks()?;
+        let mut left = [self.tp, context, data];
         let tensor = take(self.etp, &mut left)?;
         let expert = take(self.ep, &mut left)?;
         Some(ExpertRanks { tensor, expert, data: left })
@@ -81,12 +92,12 @@ pub struct ExpertRanks {
     pub tensor: [u64; 3],
     /// Those that share the experts of a layer.
     pub expert: [u64; 3],
-    /// Those that hold the same experts.
+    /// Those that hold the same experts, and cut their states.
     pub data: [u64; 3],
 }
 
 /// Takes `ranks` from groups with so many left, innermost first; none if they are neither whole groups nor part of one.
-fn take(ranks: u64, left: &mut [u64; 3]) -> Option<[u64; 3]> {
+fn take<const N: usize>(ranks: u64, left: &mut [u64; N]) -> Option<[u64; N]> {
     let mut open = ranks;
     let taken = left.map(|size| {
         let part = if open.is_multiple_of(size) { size } else { open };

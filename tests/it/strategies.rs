@@ -273,3 +273,33 @@ fn a_split_leaves_out_no_more_than_an_end_has() {
     assert_eq!(reason(6, "light_ends"), None);
     assert_eq!(reason(5, "light_ends"), Some(Reason::LayersAtEnds));
 }
+
+#[test]
+fn shards_among_four_of_eight_ranks_leave_two_copies() {
+    let of = |plan: &str| step(DENSE, 4096, 8, plan);
+    let gradients = of("dp: 8").footprint().gradients;
+    for zero in 1..4 {
+        let (four, hybrid) = (of(&format!("dp: 4, zero: {zero}")), of(&format!("dp: 8, zero: {zero}, zero_shard: 4")));
+        assert_eq!(hybrid.footprint().total(), four.footprint().total());
+        assert_eq!(four.collectives(Phase::Step, Group::Replica, Account::Data), []);
+        // A rank sums what it has of the gradients with its likes: g P / 4.
+        let [(Collective::AllReduce, size)] = hybrid.collectives(Phase::Step, Group::Replica, Account::Data)[..] else {
+            panic!("copies do not meet")
+        };
+        assert!((real(size) * 4.0 / gradients.as_real() - 1.0).abs() < 1e-6, "{size} {gradients:?}");
+        assert_eq!(
+            of(&format!("dp: 8, zero: {zero}, zero_shard: 8")).program,
+            of(&format!("dp: 8, zero: {zero}")).program
+        );
+    }
+}
+
+#[test]
+fn shards_divide_data_and_context_and_hold_whole_expert_groups() {
+    let reason = |plan: &str| step(MIXTURE, 4096, 48, plan).reason();
+    assert_eq!(reason("dp: 8, zero: 1, zero_shard: 3"), Some(Reason::ShardGroup));
+    assert_eq!(reason("dp: 4, cp: 4, zero: 1, zero_shard: 8"), None);
+    assert_eq!(reason("dp: 2, cp: 4, zero: 1, zero_shard: 2"), None);
+    assert_eq!(reason("dp: 8, ep: 8, zero: 1, zero_shard: 4"), Some(Reason::ExpertGroup));
+    assert_eq!(reason("tp: 2, dp: 8, ep: 8, zero: 1, zero_shard: 4"), None);
+}

@@ -24,10 +24,12 @@ impl ParallelStrategy for Expert {
         if model.experts % plan.ep != 0 {
             return Err(Infeasible::new(Reason::ExpertsPerGroup, real(model.experts), real(plan.ep)));
         }
-        match plan.expert_ranks() {
-            Some(_) => Ok(()),
-            None => Err(Infeasible::new(Reason::ExpertGroup, real(plan.tp * plan.replicas()), real(plan.ep * plan.etp))),
+        // Shards that do not fit are told as such.
+        if plan.shard_ranks().is_some() && plan.expert_ranks().is_none() {
+            let (ranks, wanted) = (plan.tp * plan.replicas(), plan.ep * plan.etp);
+            return Err(Infeasible::new(Reason::ExpertGroup, real(ranks), real(wanted)));
         }
+        Ok(())
     }
 
     /// e ranks share the experts of a layer; what each expert is to one of them is `etp`'s.
