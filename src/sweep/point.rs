@@ -19,8 +19,7 @@ use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole
 use crate::workload::build::whole_buffer;
 use crate::workload::{
     ContextKind, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Recompute, Schedule,
-    Training,
-    Transformer,
+    Training, Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
