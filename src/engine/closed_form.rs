@@ -23,9 +23,18 @@ struct Tally {
     busy: [[Time; 2]; MAX_DIMS],
     /// Bytes that the NPU sends in each dimension.
     sent: [f64; MAX_DIMS],
+    /// Of these, data-parallel traffic, in all dimensions.
+    data_sent: f64,
+    /// Messages between stages that run beside the computation: they take no time but on the way through all stages.
+    hidden_sends: Time,
 }
 
 impl Tally {
+    /// Bytes sent in all dimensions.
+    fn all_sent(&self) -> f64 {
+        self.sent.iter().sum()
+    }
+
     fn total(&self) -> Time {
         self.exposed.iter().copied().sum()
     }
@@ -35,6 +44,7 @@ impl Tally {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
+        self.hidden_sends += other.hidden_sends * times;
         self.is_beyond |= other.is_beyond;
         for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
             *mine = [mine[0] + theirs[0] * times, mine[1] + theirs[1] * times];
@@ -144,7 +154,9 @@ impl<'a> Prices<'a> {
         let mut tally = Tally::default();
         let mut pair = Pair::default();
         for operation in operations {
+            let before = tally.all_sent();
             let time = self.operation(operation, &mut tally);
+            let sent = tally.all_sent() - before;
             tally.is_beyond |= time == Time::MAX;
             let account = operation.account as usize;
             match operation.work {
@@ -154,6 +166,7 @@ impl<'a> Prices<'a> {
                 }
                 _ if operation.is_data_stream() => {
                     tally.data_busy += time;
+                    tally.data_sent += sent;
                     tally.exposed[account] += time;
                 }
                 _ if operation.beside => {
@@ -161,6 +174,7 @@ impl<'a> Prices<'a> {
                         pair.close(&mut tally, self.system);
                     }
                     pair.beside[account] += time;
+                    pair.sent += sent;
                 }
                 _ => {
                     pair.close(&mut tally, self.system);
@@ -200,20 +214,31 @@ pub fn alone(operation: &Operation, placement: &Placement, system: &System) -> T
     Prices::new(placement, system).operation(operation, &mut Tally::default())
 }
 
+/// Bytes that an NPU sends in an operation.
+#[must_use]
+pub fn sent(operation: &Operation, placement: &Placement, system: &System) -> f64 {
+    let mut tally = Tally::default();
+    Prices::new(placement, system).operation(operation, &mut tally);
+    tally.all_sent()
+}
+
 /// Communication and the computations that it runs beside.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
     beside: [Time; Account::COUNT],
     computing: Time,
+    /// Bytes that are sent.
+    sent: f64,
 }
 
 impl Pair {
-    /// Both are over: what is longer, and a share of what is shorter [`Software::beside`].
+    /// Both are over: what is left of communication, and what its hidden part costs [`System::paid`].
     fn close(&mut self, tally: &mut Tally, system: &System) {
         let beside: Time = self.beside.iter().copied().sum();
         if beside > Time::ZERO {
-            let paid = system.software.beside(beside, self.computing);
-            let share = paid.as_seconds() / beside.as_seconds();
+            let hidden = beside.min(self.computing);
+            let exposed = beside.saturating_sub(hidden) + system.paid(hidden, beside, self.sent);
+            let share = exposed.as_seconds() / beside.as_seconds();
             for (exposed, &time) in tally.exposed.iter_mut().zip(&self.beside) {
                 if time > Time::ZERO {
                     *exposed += (time.as_delay() * share).round();
@@ -246,8 +271,9 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
+        let through = once + cost.forward.hidden_sends + cost.backward.hidden_sends;
         is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
-        pace.add(once, class.stage, class.stages, &program.shape());
+        pace.add(through, class.stage, class.stages, &program.shape());
         if cost.step.total() > step.total() {
             step = cost.step;
         }
@@ -282,6 +308,9 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
     let mut layers = 1;
     for block in program.blocks_of(class) {
         let mut once = prices.block(program, block);
+        if program.overlap_sends && program.is_message(block) {
+            once.hidden_sends = std::mem::take(&mut once.exposed[Account::Pipeline as usize]);
+        }
         let data = once.exposed[Account::Data as usize];
         if program.overlap && data > Time::ZERO {
             // Within a pass, traffic of the data stream hides beneath the rest of its own block. What is due once a step
@@ -316,7 +345,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
                 }
             };
             let hidden = data.saturating_sub(left);
-            once.exposed[Account::Data as usize] = left + prices.system.software.paid(hidden);
+            once.exposed[Account::Data as usize] = left + prices.system.paid(hidden, data, once.data_sent);
         }
         if block.phase == Phase::Forward {
             layers = layers.max(block.repeat);

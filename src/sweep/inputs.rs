@@ -38,8 +38,12 @@ pub enum Removal {
     SequenceParallelWithoutTp,
     /// Overlap of tensor-parallel traffic that does not exist.
     OverlapWithoutTp,
+    /// Overlap of messages between stages of one chunk.
+    OverlapWithoutVpp,
     /// Overlap of expert-parallel traffic that does not exist.
     OverlapWithoutEp,
+    /// A way to experts that are on every rank.
+    DispatcherWithoutEp,
     /// Parts of messages of whole NPUs, or of none.
     ScatterWithoutTp,
     /// ZeRO without data parallelism.
@@ -66,7 +70,7 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -77,7 +81,9 @@ impl Removal {
         Self::CpKindWithoutCp,
         Self::SequenceParallelWithoutTp,
         Self::OverlapWithoutTp,
+        Self::OverlapWithoutVpp,
         Self::OverlapWithoutEp,
+        Self::DispatcherWithoutEp,
         Self::ScatterWithoutTp,
         Self::ZeroWithoutDp,
         Self::ZeroShardWithoutZero,
@@ -105,7 +111,9 @@ impl Removal {
             Self::CpKindWithoutCp => "cp_kind at cp = 1",
             Self::SequenceParallelWithoutTp => "sequence_parallel at tp = 1",
             Self::OverlapWithoutTp => "overlap_tp at tp = 1",
+            Self::OverlapWithoutVpp => "overlap_pp at vpp = 1",
             Self::OverlapWithoutEp => "overlap_ep at ep = 1",
+            Self::DispatcherWithoutEp => "dispatcher at ep = 1",
             Self::ScatterWithoutTp => "scatter_gather without tp and pp, or with sequence_parallel",
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::ZeroShardWithoutZero => "zero_shard at zero = 0",
@@ -134,7 +142,9 @@ impl Removal {
             Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
             Self::OverlapWithoutTp => &[Id::OverlapTp, Id::Tp],
+            Self::OverlapWithoutVpp => &[Id::OverlapPp, Id::Vpp, Id::Pp],
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
+            Self::DispatcherWithoutEp => &[Id::Dispatcher, Id::Ep, Id::Experts],
             Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::ZeroShardWithoutZero => {
@@ -425,6 +435,8 @@ impl Inputs {
         self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
         self.neutral(tp == 1.0, Id::OverlapTp, 0.0, Removal::OverlapWithoutTp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
+        self.neutral(self.key(Id::Ep) == 1.0, Id::Dispatcher, 0.0, Removal::DispatcherWithoutEp);
+        self.neutral(self.key(Id::Vpp) == 1.0, Id::OverlapPp, 0.0, Removal::OverlapWithoutVpp);
         let whole = tp == 1.0 || pp == 1.0 || self.key(Id::SequenceParallel) == 1.0;
         self.neutral(whole, Id::ScatterGather, 1.0, Removal::ScatterWithoutTp);
         let expert_ranks = self.key(Id::Ep) * self.key(Id::Etp);

@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, LayerSplit, Mlp, Order, Recompute, Schedule};
+use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Order, Recompute, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -237,6 +237,10 @@ keys! {
         "whether tensor-parallel traffic runs beside the matrix products that need it";
     OverlapEp = "plan.overlap_ep", Kind::Flag, Default::Is(0.0), Some("overlap_ep"),
         "whether the all-to-alls of experts run beside the layer's computation";
+    OverlapPp = "plan.overlap_pp", Kind::Flag, Default::Is(1.0), Some("overlap_pp"),
+        "whether messages between stages of several chunks run beside the computation; stages of one chunk wait for theirs";
+    Dispatcher = "plan.dispatcher", Kind::Choice(&Dispatcher::NAMES), Default::Is(0.0), Some("dispatcher"),
+        "how tokens reach their experts: `alltoall` sends a copy for each expert, `flex` one for each rank that holds some of them";
     ScatterGather = "plan.scatter_gather", Kind::Flag, Default::Is(1.0), Some("scatter_gather"),
         "whether each tensor rank sends its part of what stages exchange, which the next stage gathers; with `sequence_parallel` it holds no more [Narayanan21]";
     OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
@@ -285,8 +289,8 @@ keys! {
         "time in which the host sends one operation to the NPU [StepFit]";
     CollectiveLatency = "software.collective_latency", at_least_zero(Unit::SECOND), Default::Is(2e-5), None,
         "what a collective, or a message between stages, of a training step costs before its first step; a B200 node was fitted with 22 to 26 us";
-    OverlapCost = "software.overlap_cost", at_least_zero(Unit::NONE), Default::Is(0.5), None,
-        "of communication and computation beside each other, the share of the shorter that is paid all the same [StepFit]";
+    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(6.0), None,
+        "local memory traffic that a byte sent beside computations is worth to these, the units included that it takes from them [StepFit]";
     Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
         "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";
     Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),

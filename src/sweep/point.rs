@@ -18,8 +18,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Recompute, Schedule,
-    Training, Transformer,
+    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Recompute,
+    Schedule, Training, Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
@@ -143,6 +143,8 @@ fn plan(inputs: &Inputs) -> Plan {
         overlap_dp: flag(inputs, Id::OverlapDp),
         overlap_tp: flag(inputs, Id::OverlapTp),
         overlap_ep: flag(inputs, Id::OverlapEp),
+        overlap_pp: flag(inputs, Id::OverlapPp),
+        dispatcher: part(&Dispatcher::ALL, inputs.key(Id::Dispatcher)),
         scatter_gather: flag(inputs, Id::ScatterGather),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: part(&Order::ALL, inputs.key(Id::Order)),
@@ -196,7 +198,7 @@ pub fn system(inputs: &Inputs) -> System {
             odd_heads: inputs.key(Id::OddHeads),
             dispatch: Delay::seconds(inputs.key(Id::Dispatch)),
             collective_latency: Delay::seconds(inputs.key(Id::CollectiveLatency)),
-            overlap_cost: inputs.key(Id::OverlapCost),
+            overlap_traffic: inputs.key(Id::OverlapTraffic),
             accumulation: inputs.key(Id::Accumulation),
         },
         network: Network { dims: dims.collect(), congestion: part(&Congestion::ALL, inputs.key(Id::Congestion)) },

@@ -1,6 +1,6 @@
 //! The software: how a training framework drives the machine, as the few constants in which frameworks differ.
 
-use crate::units::{Delay, Time};
+use crate::units::Delay;
 
 /// How a training framework drives the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,8 +17,8 @@ pub struct Software {
     pub dispatch: Delay,
     /// What a collective costs before its first step.
     pub collective_latency: Delay,
-    /// Share of the shorter of two that run beside each other, communication and computation, that is paid all the same.
-    pub overlap_cost: f64,
+    /// Local memory traffic that a byte sent beside computations is worth, the units included that it takes from them.
+    pub overlap_traffic: f64,
     /// Bytes a parameter that adding a microbatch's gradients to those before moves.
     pub accumulation: f64,
 }
@@ -33,7 +33,7 @@ impl Default for Software {
             odd_heads: 1.0,
             dispatch: Delay::ZERO,
             collective_latency: Delay::ZERO,
-            overlap_cost: 0.0,
+            overlap_traffic: 0.0,
             accumulation: 0.0,
         }
     }
@@ -58,25 +58,6 @@ impl Software {
         let both = (square(square(busy)) + square(square(host))).sqrt().sqrt();
         Delay::nanoseconds(both - busy)
     }
-
-    /// What communication costs that runs beside computations: what is longer of it, and a share of what is hidden.
-    ///
-    /// ```text
-    /// max(0, c - g) + x min(c, g)      c communication, g computations, x the overlap cost                  [StepFit]
-    /// ```
-    ///
-    /// 3 ms beside 10 ms with x = 0.6: 1.8 ms.
-    #[must_use]
-    pub fn beside(&self, communication: Time, computing: Time) -> Time {
-        let left = communication.saturating_sub(computing);
-        left + self.paid(communication.saturating_sub(left))
-    }
-
-    /// What hidden communication costs all the same.
-    #[must_use]
-    pub fn paid(&self, hidden: Time) -> Time {
-        (hidden.as_delay() * self.overlap_cost).round()
-    }
 }
 
 #[cfg(test)]
@@ -90,13 +71,5 @@ mod tests {
         let wait = software.host_wait(Delay::nanoseconds(1e6), 25.0).as_nanoseconds();
         assert!((wait - 189_207.0).abs() < 1.0, "{wait}");
         assert_eq!(software.host_wait(Delay::nanoseconds(1e9), 25.0), Delay::ZERO);
-    }
-
-    #[test]
-    fn what_is_hidden_is_paid_in_part() {
-        let software = Software { overlap_cost: 0.6, ..Software::default() };
-        let ms = |count: u64| Time::picoseconds(count * 1_000_000_000);
-        assert_eq!(software.beside(ms(3), ms(10)), Time::picoseconds(1_800_000_000));
-        assert_eq!(software.beside(ms(10), ms(3)), ms(7) + Time::picoseconds(1_800_000_000));
     }
 }

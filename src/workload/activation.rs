@@ -67,6 +67,15 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
     match plan.recompute {
         Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: received },
         Recompute::Selective => Kept { dense: attention + mlp, moe: attention + moe, working: core + received },
+        Recompute::Alternate => {
+            let half = |rest: f64| 0.5 * (attention + rest);
+            let keep = |rest: f64| half(rest) + core;
+            Kept {
+                dense: keep(mlp),
+                moe: keep(moe),
+                working: half(mlp).max(if model.experts > 0 { half(moe) } else { 0.0 }),
+            }
+        }
         Recompute::Full => {
             let working = if model.experts > 0 { whole(mlp).max(whole(moe)) } else { whole(mlp) };
             Kept { dense: vector, moe: vector, working: working + received }

@@ -34,6 +34,7 @@ fn training_step(training: &Training, program: &mut Program) {
     program.stages = plan.pp;
     program.chunks = plan.vpp;
     program.overlap = plan.overlap_dp;
+    program.overlap_sends = plan.overlap_pp && plan.vpp > 1;
     program.schedule = plan.schedule;
     let mut layers = Written::default();
     for (number, stages) in stages_of(training, &share) {
@@ -92,6 +93,7 @@ impl Writer<'_> {
                 Recompute::None => {}
                 Recompute::Selective if plan.flash_attention => {}
                 Recompute::Selective => again.core(),
+                Recompute::Alternate => again.alternate(moe),
                 Recompute::Full => {
                     again.layer(moe);
                     dispatches += layer::dispatches(self.training, Pass::Forward, moe);

@@ -130,6 +130,21 @@ impl Writer<'_> {
         self.kernel(kernel);
     }
 
+    /// Every second linear layer, as half of each, and what is element-wise: attention and the rest is kept.
+    pub fn alternate(&mut self, moe: bool) {
+        let Training { model, .. } = self.training;
+        let share = self.share;
+        let hidden = real(model.hidden);
+        let width = real(model.heads) / share.tensor + 2.0 * share.kv_heads;
+        self.linear(share.tokens, 0.5 * width * real(model.head_dim), hidden, 1.0);
+        self.linear(share.tokens, 0.5 * hidden, real(model.heads * model.value_dim) / share.tensor, 1.0);
+        if !moe {
+            let width = 0.5 * real(model.ffn) / share.tensor;
+            self.linear(share.tokens, real(model.mlp.matrices()) * width, hidden, 1.0);
+        }
+        self.element_wise(moe);
+    }
+
     /// Shared experts and router beside routed experts between two all-to-alls.
     fn experts(&mut self) {
         let Training { model, plan, .. } = self.training;

@@ -24,7 +24,7 @@ pub use footprint::Footprint;
 pub use infeasible::{Infeasible, Reason};
 pub use layers::Layers;
 pub use placement::{Group, Placement, place};
-pub use plan::{ContextKind, LayerSplit, Order, Plan, Recompute};
+pub use plan::{ContextKind, Dispatcher, LayerSplit, Order, Plan, Recompute};
 pub use precision::Precision;
 pub use program::Program;
 pub use schedule::Schedule;

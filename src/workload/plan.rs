@@ -2,6 +2,8 @@
 
 use super::schedule::Schedule;
 
+use crate::units::real;
+
 /// How a training step is spread over NPUs. Degrees are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -43,6 +45,10 @@ pub struct Plan {
     pub overlap_tp: bool,
     /// Whether expert-parallel traffic runs beside the layer's computation.
     pub overlap_ep: bool,
+    /// Whether messages between stages of several chunks run beside the computation.
+    pub overlap_pp: bool,
+    /// How tokens reach their experts.
+    pub dispatcher: Dispatcher,
     /// Whether each tensor rank sends its part of what stages exchange.
     pub scatter_gather: bool,
     /// The tier that optimizer states live in, by its place in the machine's list; none for the local memory.
@@ -127,6 +133,38 @@ impl LayerSplit {
     pub const NAMES: [&'static str; 2] = ["even", "light_ends"];
 }
 
+/// How tokens reach their experts, in Megatron's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dispatcher {
+    /// A copy for each expert.
+    AllToAll,
+    /// A copy for each rank that holds some of them.
+    Flex,
+}
+
+impl Dispatcher {
+    /// Every dispatcher, in the order of [`Dispatcher::NAMES`].
+    pub const ALL: [Self; 2] = [Self::AllToAll, Self::Flex];
+    /// The names that people write.
+    pub const NAMES: [&'static str; 2] = ["alltoall", "flex"];
+
+    /// The share of copies that are sent, of those of `topk` experts on `ranks` ranks, evenly chosen.
+    ///
+    /// ```text
+    /// r (1 - (1 - 1 / r)^k) / k          r = 8, k = 8: 5.25 of 8                                    [Zhao25]
+    /// ```
+    #[must_use]
+    pub fn sent(self, ranks: u64, topk: u64) -> f64 {
+        match self {
+            Self::AllToAll => 1.0,
+            Self::Flex => {
+                let missed = (0..topk).fold(1.0, |missed, _| missed * (1.0 - 1.0 / real(ranks)));
+                real(ranks) * (1.0 - missed) / real(topk.max(1))
+            }
+        }
+    }
+}
+
 /// What the backward pass computes again instead of keeping it, in Megatron's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recompute {
@@ -136,13 +174,15 @@ pub enum Recompute {
     Selective,
     /// Every layer from its input.
     Full,
+    /// Every second linear layer and what is element-wise: torchtitan's selective activation checkpoint.
+    Alternate,
 }
 
 impl Recompute {
     /// Every choice, in the order of [`Recompute::NAMES`].
-    pub const ALL: [Self; 3] = [Self::None, Self::Selective, Self::Full];
+    pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Alternate];
     /// The names that people write.
-    pub const NAMES: [&'static str; 3] = ["none", "selective", "full"];
+    pub const NAMES: [&'static str; 4] = ["none", "selective", "full", "alternate"];
 }
 
 /// How the ranks of a context group come to the keys and values of each other's tokens.

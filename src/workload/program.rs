@@ -161,6 +161,8 @@ pub struct Program {
     pub schedule: Schedule,
     /// Whether the data stream runs beside the others.
     pub overlap: bool,
+    /// Whether messages between stages run beside the computation.
+    pub overlap_sends: bool,
 }
 
 impl Program {
@@ -170,7 +172,8 @@ impl Program {
         self.written = 0;
         self.blocks.clear();
         self.classes.clear();
-        (self.microbatches, self.stages, self.chunks, self.overlap) = (1, 1, 1, false);
+        (self.microbatches, self.stages, self.chunks) = (1, 1, 1);
+        (self.overlap, self.overlap_sends) = (false, false);
         self.schedule = Schedule::default();
     }
 
@@ -225,6 +228,13 @@ impl Program {
     pub fn close_class(&mut self, stage: u64, stages: u64) {
         let start = self.classes.last().map_or(0, |class| class.end);
         self.classes.push(RankClass { stage, stages, start, end: self.blocks.len() });
+    }
+
+    /// Whether a block is the message of a pass to the next stage.
+    #[must_use]
+    pub fn is_message(&self, block: &Block) -> bool {
+        let is_send = |operation: &Operation| matches!(operation.work, Work::Send { .. });
+        block.phase != Phase::Step && self.operations_of(block).iter().all(is_send)
     }
 
     /// The operations of a block.

@@ -11,7 +11,7 @@ use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work}
 use super::schedule::Unit;
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
-use crate::system::Software;
+use crate::system::System;
 use crate::system::collective::Collective;
 use crate::units::{Bytes, Time, index, narrow, real};
 
@@ -53,8 +53,10 @@ pub trait Prices {
     fn members(&self, group: Group) -> u64;
     /// How long an operation takes if nothing else goes on.
     fn time(&self, operation: &Operation) -> Time;
-    /// How the framework drives the machine.
-    fn software(&self) -> &Software;
+    /// Bytes that an NPU sends in an operation.
+    fn sent(&self, operation: &Operation) -> f64;
+    /// The machine.
+    fn system(&self) -> &System;
 }
 
 /// Unfolds a program.
@@ -111,6 +113,8 @@ struct Strand {
     beside: Option<u64>,
     computing: Time,
     communicating: Time,
+    /// Bytes that are sent.
+    sent: f64,
     account: Option<Account>,
     /// What went by before.
     busy: Time,
@@ -176,7 +180,7 @@ impl Writer<'_> {
             if is_alone {
                 let place = *known.entry((class.start, unit.pass == Phase::Forward, unit.chunk)).or_insert_with(|| {
                     let parts = (class.start..).zip(blocks).filter(|(_, block)| block.phase == unit.pass);
-                    let parts = parts.filter(|(_, block)| !is_message(program, block));
+                    let parts = parts.filter(|(_, block)| !program.is_message(block));
                     sums.push(parts.map(|(k, block)| (k, share(block, blocks, unit.chunk, chunks))).collect());
                     narrow(sums.len() as u64 - 1)
                 });
@@ -192,7 +196,7 @@ impl Writer<'_> {
                 );
                 continue;
             }
-            for block in of_pass().filter(|block| !is_message(program, block)) {
+            for block in of_pass().filter(|block| !program.is_message(block)) {
                 for _ in 0..share(block, blocks, unit.chunk, chunks) {
                     self.repeat(block);
                     // Gradients of all layers but the one that is ready last go out beneath the pass.
@@ -230,8 +234,12 @@ impl Writer<'_> {
             let time = |block: &Block| self.alone(program.operations_of(block)) * block.repeat;
             let data: Time = blocks.iter().filter(|block| block.hidden_beneath == Some(pass)).map(time).sum();
             let window: Time = blocks.iter().filter(|block| block.phase == pass).map(time).sum();
-            let [data, window] = [data, window].map(|time| time.saturating_sub(time / layers));
-            self.lasts(self.prices.software().paid(data.min(window)), Account::Data);
+            let sent = blocks.iter().filter(|block| block.hidden_beneath == Some(pass)).map(|block| {
+                real(block.repeat) * program.operations_of(block).iter().map(|it| self.prices.sent(it)).sum::<f64>()
+            });
+            let sent = sent.sum();
+            let [most, window] = [data, window].map(|time| time.saturating_sub(time / layers));
+            self.lasts(self.prices.system().paid(most.min(window), data, sent), Account::Data);
         }
     }
 
@@ -281,12 +289,13 @@ impl Writer<'_> {
         let base = self.base();
         let program = self.program;
         let mut main = Strand { begin: base, last: None, beside: None, ..Strand::default() };
-        let (mut data, mut data_time) = (None, Time::ZERO);
+        let (mut data, mut data_time, mut data_sent) = (None, Time::ZERO, 0.0);
         for operation in program.operations_of(block) {
             let time = self.prices.time(operation);
             if program.overlap && operation.is_data_stream() {
                 data = Some(self.operation(operation, (1, 1), data.map_or(base, |id| [Some(id), None])));
                 data_time += time;
+                data_sent += self.prices.sent(operation);
             } else if operation.beside {
                 if main.computing > Time::ZERO {
                     self.meet(&mut main);
@@ -294,6 +303,7 @@ impl Writer<'_> {
                 let after = main.beside.map_or(main.begin, |id| [Some(id), None]);
                 main.beside = Some(self.operation(operation, (1, 1), after));
                 main.communicating += time;
+                main.sent += self.prices.sent(operation);
                 main.account = Some(operation.account);
             } else {
                 let computes = matches!(operation.work, Work::Compute(_));
@@ -313,8 +323,8 @@ impl Writer<'_> {
             }
         }
         self.meet(&mut main);
-        let software = *self.prices.software();
-        let wait = software.host_wait(main.busy.as_delay(), block.dispatches).round();
+        let system = self.prices.system();
+        let wait = system.software.host_wait(main.busy.as_delay(), block.dispatches).round();
         let did = main.begin != base;
         if did {
             [self.last, self.data] = main.begin;
@@ -326,31 +336,31 @@ impl Writer<'_> {
         // A data stream that did nothing here is met by the next operation of the main one.
         self.data = data.or(self.data);
         if block.phase != Phase::Step {
-            self.lasts(software.paid(data_time.min(main.busy + wait)), Account::Data);
+            self.lasts(system.paid(data_time.min(main.busy + wait), data_time, data_sent), Account::Data);
         }
     }
 
     /// Communication that ran beside computations is over, and so are they: what comes next waits for both.
     fn meet(&mut self, main: &mut Strand) {
-        let Strand { last, beside, communicating, computing, account, .. } = *main;
+        let Strand { last, beside, communicating, computing, account, sent, .. } = *main;
         main.busy += communicating.max(computing);
         if last.is_some() || beside.is_some() {
             main.begin = [last, beside];
         }
-        let paid = self.prices.software().paid(communicating.min(computing));
+        let paid = self.prices.system().paid(communicating.min(computing), communicating, sent);
         if let Some(account) = account.filter(|_| paid > Time::ZERO) {
             let id = self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin);
             main.begin = [Some(id), None];
             main.busy += paid;
         }
         (main.last, main.beside, main.account) = (None, None, None);
-        (main.communicating, main.computing) = (Time::ZERO, Time::ZERO);
+        (main.communicating, main.computing, main.sent) = (Time::ZERO, Time::ZERO, 0.0);
     }
 
     /// An operation, and what it costs before it begins.
     fn operation(&mut self, operation: &Operation, share: (u64, u64), after: [Option<u64>; 2]) -> u64 {
         let on = On::Account(operation.account);
-        let latency = self.prices.software().collective_latency.round();
+        let latency = self.prices.system().software.collective_latency.round();
         let after = match operation.work {
             Work::Collective { group, .. } if latency > Time::ZERO && self.prices.members(group) > 1 => {
                 [Some(self.push(trace::Work::Lasts { time: latency }, on, after)), None]
@@ -416,8 +426,14 @@ impl Writer<'_> {
         if let Some(stage) = self.behind(unit).filter(|_| self.program.stages > 1) {
             let tag = self.tag(unit, unit.chunk);
             let send = trace::Work::Send { to: narrow(stage), bytes: self.message.get(), tag };
-            self.lasts(self.prices.software().collective_latency.round(), Account::Pipeline);
-            self.message(send, On::Account(Account::Pipeline));
+            if !self.program.overlap_sends {
+                self.lasts(self.prices.system().software.collective_latency.round(), Account::Pipeline);
+            }
+            if self.program.overlap_sends {
+                self.push(send, On::Nobody, self.base());
+            } else {
+                self.message(send, On::Account(Account::Pipeline));
+            }
         }
     }
 
@@ -453,12 +469,6 @@ impl Writer<'_> {
             Work::Transfer { size, .. } => trace::Work::Load { bytes: size.get() },
         }
     }
-}
-
-/// Whether a block is the message of a pass to the next stage.
-fn is_message(program: &Program, block: &Block) -> bool {
-    let is_send = |operation: &Operation| matches!(operation.work, Work::Send { .. });
-    block.phase != Phase::Step && program.operations_of(block).iter().all(is_send)
 }
 
 /// How many repeats of a block fall to a chunk: what is before the layers to the first, what is behind them to the last.

@@ -7,10 +7,10 @@ use super::run::Sum;
 use super::symmetry::Classes;
 use super::{Ask, Refused, Simulation, shares_bandwidth, simulate_by};
 use crate::engine::{Report, closed_form};
+use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
 use crate::system::network::{Span, Spans};
-use crate::system::{Software, System};
 use crate::units::{Bytes, Time, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{self, Placement};
@@ -95,8 +95,12 @@ impl Prices for Alone<'_> {
         closed_form::alone(operation, self.placement, self.system)
     }
 
-    fn software(&self) -> &Software {
-        &self.system.software
+    fn sent(&self, operation: &Operation) -> f64 {
+        closed_form::sent(operation, self.placement, self.system)
+    }
+
+    fn system(&self) -> &System {
+        self.system
     }
 }
 

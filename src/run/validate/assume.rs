@@ -29,6 +29,19 @@ pub const ASSUMPTIONS: &[Assumption] = &[
     },
     Assumption { key: "plan.zero", doc: "not published: 0", value: |run| unwritten(run, "zero_stage", "0") },
     Assumption {
+        key: "plan.zero",
+        doc: "stages 2 and 3 beside a pipeline: 1, as gradients are added up whole and scattered once a step, and weights stay \
+              gathered",
+        value: |run| {
+            (matches!(run.text("zero_stage"), Some("2" | "3")) && run.count("pp")? > 1).then(|| "1".to_owned())
+        },
+    },
+    Assumption {
+        key: "collectives.chunks",
+        doc: "never published: 16, as libraries cut collectives finer than the default",
+        value: |_| Some("16".to_owned()),
+    },
+    Assumption {
         key: "plan.overlap_dp",
         doc: "not published: without",
         value: |run| unwritten(run, "dp_overlap", "false"),

@@ -48,7 +48,8 @@ impl ParallelStrategy for Expert {
             matches!(place, Place::Experts | Place::ExpertsEnd)
         };
         if plan.ep > 1 && is_place {
-            let pairs = share.routed / share.expert_tensor;
+            let sent = plan.dispatcher.sent(plan.ep, training.model.topk);
+            let pairs = sent * share.routed / share.expert_tensor;
             let size = Bytes::from_real(training.precision.activation * pairs * real(training.model.hidden));
             let work = Work::Collective { collective: Collective::AllToAll, group: Group::Expert, size };
             if plan.overlap_ep {
