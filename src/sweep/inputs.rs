@@ -141,7 +141,7 @@ impl Removal {
             Self::EtpWithoutExperts => &[Id::Etp, Id::Experts],
             Self::CpKindWithoutCp => &[Id::CpKind, Id::Cp],
             Self::SequenceParallelWithoutTp => &[Id::SequenceParallel, Id::Tp],
-            Self::OverlapWithoutTp => &[Id::OverlapTp, Id::Tp],
+            Self::OverlapWithoutTp => &[Id::OverlapTp, Id::OverlapTpBackward, Id::Tp],
             Self::OverlapWithoutVpp => &[Id::OverlapPp, Id::Vpp, Id::Pp],
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
             Self::DispatcherWithoutEp => &[Id::Dispatcher, Id::Ep, Id::Experts],
@@ -434,6 +434,8 @@ impl Inputs {
         self.neutral(cp == 1.0, Id::CpKind, 0.0, Removal::CpKindWithoutCp);
         self.neutral(tp == 1.0, Id::SequenceParallel, 0.0, Removal::SequenceParallelWithoutTp);
         self.neutral(tp == 1.0, Id::OverlapTp, 0.0, Removal::OverlapWithoutTp);
+        let all = tp == 1.0 || self.key(Id::OverlapTp) == 1.0;
+        self.neutral(all, Id::OverlapTpBackward, 1.0, Removal::OverlapWithoutTp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::Dispatcher, 0.0, Removal::DispatcherWithoutEp);
         self.neutral(self.key(Id::Vpp) == 1.0, Id::OverlapPp, 0.0, Removal::OverlapWithoutVpp);

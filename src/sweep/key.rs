@@ -235,6 +235,8 @@ keys! {
     OverlapDp = "plan.overlap_dp", Kind::Flag, Default::Is(1.0), Some("overlap_dp"), "whether data-parallel traffic runs beside the computation";
     OverlapTp = "plan.overlap_tp", Kind::Flag, Default::Is(0.0), Some("overlap_tp"),
         "whether tensor-parallel traffic runs beside the matrix products that need it";
+    OverlapTpBackward = "plan.overlap_tp_backward", Kind::Flag, Default::Is(1.0), Some("overlap_tp_backward"),
+        "whether in the backward pass it runs beside the products that give the weights' gradients: Megatron's default since 2022 [Korthikanti22]";
     OverlapEp = "plan.overlap_ep", Kind::Flag, Default::Is(0.0), Some("overlap_ep"),
         "whether the all-to-alls of experts run beside the layer's computation";
     OverlapPp = "plan.overlap_pp", Kind::Flag, Default::Is(1.0), Some("overlap_pp"),

@@ -142,6 +142,7 @@ fn plan(inputs: &Inputs) -> Plan {
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),
         overlap_tp: flag(inputs, Id::OverlapTp),
+        overlap_tp_backward: flag(inputs, Id::OverlapTpBackward),
         overlap_ep: flag(inputs, Id::OverlapEp),
         overlap_pp: flag(inputs, Id::OverlapPp),
         dispatcher: part(&Dispatcher::ALL, inputs.key(Id::Dispatcher)),

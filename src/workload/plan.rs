@@ -43,6 +43,8 @@ pub struct Plan {
     pub overlap_dp: bool,
     /// Whether tensor-parallel traffic runs beside the matrix products that need it.
     pub overlap_tp: bool,
+    /// Whether in the backward pass it runs beside the products that give the weights' gradients.
+    pub overlap_tp_backward: bool,
     /// Whether expert-parallel traffic runs beside the layer's computation.
     pub overlap_ep: bool,
     /// Whether messages between stages of several chunks run beside the computation.

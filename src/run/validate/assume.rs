@@ -38,13 +38,18 @@ pub const ASSUMPTIONS: &[Assumption] = &[
     },
     Assumption {
         key: "collectives.chunks",
-        doc: "never published: 16, as libraries cut collectives finer than the default",
-        value: |_| Some("16".to_owned()),
+        doc: "never published: 8, as libraries cut collectives finer than the default",
+        value: |_| Some("8".to_owned()),
+    },
+    Assumption {
+        key: "collectives.local_reduction",
+        doc: "never published: without, as libraries add what they receive while they receive it",
+        value: |_| Some("false".to_owned()),
     },
     Assumption {
         key: "plan.overlap_dp",
-        doc: "not published: without",
-        value: |run| unwritten(run, "dp_overlap", "false"),
+        doc: "not published: with where weights are sharded, which are asked for ahead, else without",
+        value: |run| unwritten(run, "dp_overlap", if run.text("zero_stage") == Some("3") { "true" } else { "false" }),
     },
     Assumption {
         key: "plan.micro_batch_size",

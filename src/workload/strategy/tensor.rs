@@ -71,7 +71,7 @@ impl ParallelStrategy for Tensor {
         };
         let size = Bytes::from_real(precision.activation * share.tokens * real(model.hidden));
         let work = Work::Collective { collective, group: Group::Tensor, size };
-        if plan.overlap_tp {
+        if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward {
             program.push_beside(work, Account::Tensor);
         } else {
             program.push(work, Account::Tensor);
