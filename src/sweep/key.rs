@@ -183,7 +183,8 @@ keys! {
     RopeDim = "model.rope_dim", count(0), Default::Is(0.0), None,
         "latent attention: elements of a head that carry the position, beside `head_dim` [DeepSeek24]";
     AttentionWindow = "model.window", count(1), Default::Absent, None, "tokens that a token sees in layers with a sliding window";
-    FullEvery = "model.full_attention_every", count(1), Default::Is(1.0), None, "every how many layers one sees all tokens, where there is a `window`";
+    FullEvery = "model.full_attention_every", count(0), Default::Is(0.0), None,
+        "every how many layers one sees all tokens, where there is a `window`; 0 if none does";
     ParallelBlock = "model.parallel_block", Kind::Flag, Default::Is(0.0), None, "whether attention and MLP stand beside each other, behind one norm [Chowdhery22]";
     Ffn = "model.ffn", count(1), Default::Required, None, "width of the MLP";
     Mlp = "model.mlp", Kind::Choice(&Mlp::NAMES), Default::Required, None, "kind of the MLP: gelu and relu2 have two matrices, gated has three";

@@ -18,13 +18,15 @@ const ROUTER_LOGIT: f64 = 4.0;
 /// parallelism), heads and widths divided by t:
 ///
 /// ```text
-/// attention  w o h (norm) + w o h (input) + w n (a + 2k) d / t + w n a d / t (+ o h mask)
+/// attention  w o h (norm) + w o h (input) + w n (a d_q + k (d_q + d_v)) / t + w n a d_v / t + 2 w o (r + c) (+ o h mask)
 /// core       w n a s / t (scores; + (w + 1) n a s / t with dropout), or 4 n a / t with flash attention
 /// MLP        w o h (norm) + w o h (input) + g' n f / t with g' = 2 w, gated 3 w (+ o h mask)
 /// experts    w o h (norm) + w o h (input) + 2 w r h + g' r f_e / t_e + 4 o E, for r token-expert pairs
 /// ```
 ///
 /// which for multi-head attention, f = 4 h, dropout, w = 2 is s b h (34 + 5 a s / h) at t = 1 [Korthikanti22, table 2].
+/// d_q and d_v are d, but where attention is latent: then d_q = d + d_r, and the latent vectors, of ranks r and c, are kept
+/// before and behind their norms [DeepSeek24]. A window changes nothing of what is kept.
 /// Context parallelism divides n and o by c; keys and values that come from other ranks, 2 w n k d / t where they are gathered and
 /// 2 w (n / c) k d / t where they go round, live as long as one layer's core. Full recomputation keeps the input of each layer, w o h, and one layer's set while it is computed again.
 #[must_use]
@@ -36,11 +38,12 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
     let vector = element * share.outer_tokens * hidden;
     let masked = mask * share.outer_tokens * hidden;
     let heads = real(model.heads) / share.tensor;
-    let head_dim = real(model.head_dim);
+    let [query_dim, value_dim] = [model.query_dim(), model.value_dim].map(real);
 
-    let query_key_value = element * share.tokens * (heads + 2.0 * share.kv_heads) * head_dim;
-    let projection_input = element * share.tokens * heads * head_dim;
-    let attention = 2.0 * vector + query_key_value + projection_input + masked;
+    let query_key_value = element * share.tokens * (heads * query_dim + share.kv_heads * (query_dim + value_dim));
+    let projection_input = element * share.tokens * heads * value_dim;
+    let latents = 2.0 * element * share.outer_tokens * real(model.latent_dim());
+    let attention = 2.0 * vector + query_key_value + projection_input + latents + masked;
 
     let dropped = if model.dropout { element + MASK } else { 0.0 };
     let core = if plan.flash_attention {

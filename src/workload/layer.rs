@@ -105,7 +105,8 @@ impl Writer<'_> {
             self.linear(tokens, rank + real(latent.rope_dim), hidden, 1.0);
             self.linear(tokens, heads * real(model.head_dim + model.value_dim), rank, 1.0);
         } else {
-            self.linear(tokens, (heads + 2.0 * share.kv_heads) * real(model.head_dim), hidden, 1.0);
+            let keys_values = share.kv_heads * real(model.head_dim + model.value_dim);
+            self.linear(tokens, heads * real(model.head_dim) + keys_values, hidden, 1.0);
         }
     }
 

@@ -60,7 +60,7 @@ pub struct Transformer {
     pub latent: Option<Latent>,
     /// Tokens that a token sees in layers with a window; none if all layers see all.
     pub window: Option<u64>,
-    /// Every how many layers one sees all tokens, where there is a window.
+    /// Every how many layers one sees all tokens, where there is a window; 0 if none does.
     pub full_attention_every: u64,
     /// Whether attention and MLP stand beside each other, behind one norm.
     pub parallel_block: bool,
@@ -110,26 +110,32 @@ impl Transformer {
     }
 
     /// Weights of attention, one layer.
+    #[must_use]
+    pub fn attention_parameters(&self) -> f64 {
+        self.attention_parameters_of(real(self.heads), real(self.kv_heads))
+    }
+
+    /// Weights of so many heads of attention, one layer: what makes latent vectors serves all heads and is not split.
     ///
     /// ```text
-    /// h a d + 2 h k d + a d h                                                   [Korthikanti22]
+    /// h a d + h k (d + d_v) + a d_v h                                           [Korthikanti22]
     /// h r + r a (d + d_r) + h (c + d_r) + c a (d + d_v) + a d_v h     latent    [DeepSeek24]
     /// ```
     ///
     /// r and c the ranks of queries and of keys and values, d_r the elements that carry the position, d_v those of a value.
+    /// Where queries have no rank, h a (d + d_r) in place of the first two. DeepSeek-V3, h = 7168, r = 1536, c = 512, a = 128:
+    /// 11.0e6 + 37.7e6 + 4.1e6 + 16.8e6 + 117.4e6 = 187.1e6.
     #[must_use]
-    pub fn attention_parameters(&self) -> f64 {
+    pub fn attention_parameters_of(&self, heads: f64, kv_heads: f64) -> f64 {
         let hidden = real(self.hidden);
-        if let Some(Latent { q_rank, kv_rank, rope_dim }) = self.latent {
-            let width = real(self.heads * self.query_dim());
-            let query = if q_rank > 0 { real(q_rank) * (hidden + width) } else { hidden * width };
-            let key_value =
-                hidden * real(kv_rank + rope_dim) + real(kv_rank * self.heads * (self.head_dim + self.value_dim));
-            return query + key_value + real(self.heads * self.value_dim) * hidden;
-        }
-        let query = hidden * real(self.heads) * real(self.head_dim);
-        let key_value = 2.0 * hidden * real(self.kv_heads) * real(self.head_dim);
-        let projection = real(self.heads) * real(self.head_dim) * hidden;
+        let queries = heads * real(self.query_dim());
+        let keys_values = real(self.head_dim + self.value_dim);
+        let projection = heads * real(self.value_dim) * hidden;
+        let Some(Latent { q_rank, kv_rank, rope_dim }) = self.latent else {
+            return hidden * queries + hidden * kv_heads * keys_values + projection;
+        };
+        let query = if q_rank > 0 { real(q_rank) * (hidden + queries) } else { hidden * queries };
+        let key_value = hidden * real(kv_rank + rope_dim) + real(kv_rank) * heads * keys_values;
         query + key_value + projection
     }
 
@@ -160,10 +166,22 @@ impl Transformer {
         real(self.hidden * self.experts)
     }
 
-    /// Weights of the two norms of one layer, and biases where the MLP is GELU: small, never split.
+    /// Elements of the latent vectors of a token: ranks of queries, and of keys and values.
+    #[must_use]
+    pub const fn latent_dim(&self) -> u64 {
+        match self.latent {
+            Some(latent) => latent.q_rank + latent.kv_rank,
+            None => 0,
+        }
+    }
+
+    /// Weights of the norms of one layer, and biases where the MLP is GELU: small, never split.
+    ///
+    /// Two norms, one where attention and MLP stand beside each other [Chowdhery22], and one of each latent vector [DeepSeek24].
+    /// Families that norm the input of a parallel block twice are counted with one.
     #[must_use]
     pub fn norm_parameters(&self) -> f64 {
-        let norms = 2 * self.hidden;
+        let norms = if self.parallel_block { self.hidden } else { 2 * self.hidden } + self.latent_dim();
         let biases = match self.mlp {
             // LayerNorm has a bias; so have the linear layers: query, key and value, projection, up, down.
             Mlp::Gelu => norms + (self.heads + 2 * self.kv_heads) * self.head_dim + 2 * self.hidden + self.ffn,
@@ -210,7 +228,9 @@ impl Transformer {
     /// 6 (attention + MLP or active experts + head) + 3 * 4 a d s / 2 a layer     [Korthikanti22, Narayanan21]
     /// ```
     ///
-    /// The core of attention is counted causal: half of all pairs. (Tables that count all pairs read up to 8 % higher.)
+    /// The core of attention is counted causal: half of all pairs, and of a window what is in it: see [`Self::core_flops`],
+    /// also for heads of latent attention. (Tables that count all pairs read up to 8 % higher.) Each token counts with all
+    /// its experts, whatever capacity they have.
     #[must_use]
     pub fn flops_per_token(&self, seq_len: u64) -> f64 {
         const PASSES: f64 = 3.0;
@@ -231,6 +251,9 @@ impl Transformer {
     /// ```text
     /// 2 b a P (d_q + d_v), P = s^2, s^2 / 2 if the kernel skips what causality hides, s w - w^2 / 2 in a window of w  [Korthikanti22]
     /// ```
+    ///
+    /// d_q is d, or d + d_r where attention is latent. s = 8192 and w = 4096: 25.2e6 pairs for 33.6e6, three quarters. A kernel
+    /// that skips nothing skips no window either. Windows move; blocks beyond which nobody sees are not modelled here.
     #[must_use]
     pub fn core_flops(&self, batch: u64, seq_len: u64, skips: bool) -> f64 {
         const PER_PAIR: f64 = 2.0;
@@ -239,7 +262,7 @@ impl Transformer {
         let pairs = match self.window {
             Some(window) if skips && window < seq_len => {
                 let window = real(window);
-                let full = 1.0 / real(self.full_attention_every.max(1));
+                let full = if self.full_attention_every > 0 { 1.0 / real(self.full_attention_every) } else { 0.0 };
                 full * all + (1.0 - full) * (length * window - 0.5 * window * window)
             }
             _ => all,
@@ -262,7 +285,7 @@ pub(crate) mod tests {
         value_dim: 128,
         latent: None,
         window: None,
-        full_attention_every: 1,
+        full_attention_every: 0,
         parallel_block: false,
         ffn: 49152,
         mlp: Mlp::Gelu,
@@ -278,6 +301,27 @@ pub(crate) mod tests {
         dense_layers: 0,
     };
 
+    /// DeepSeek-V3, without the layer that predicts a further token [DeepSeek24].
+    const DEEPSEEK_V3: Transformer = Transformer {
+        layers: 61,
+        hidden: 7168,
+        heads: 128,
+        kv_heads: 128,
+        latent: Some(Latent { q_rank: 1536, kv_rank: 512, rope_dim: 64 }),
+        ffn: 18432,
+        mlp: Mlp::Gated,
+        vocab: 129_280,
+        tied_embeddings: false,
+        learned_positions: false,
+        dropout: false,
+        experts: 256,
+        topk: 8,
+        shared_experts: 1,
+        moe_ffn: 2048,
+        dense_layers: 3,
+        ..GPT3
+    };
+
     #[test]
     fn gpt3_has_175_billion_parameters() {
         // 12 L h^2 = 173.9e9, embedding 0.618e9, the rest below 0.1e9.
@@ -291,6 +335,49 @@ pub(crate) mod tests {
         let all_pairs = 72.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h));
         let causal = all_pairs - 72.0 * l * h * h * s / (12.0 * h);
         assert!((GPT3.flops_per_token(2048) / causal - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn deepseek_v3_has_671_billion_parameters_and_a_token_passes_37() {
+        // Attention 61 * 187.1e6, dense 3 * 396.4e6, experts 58 * (257 * 44.04e6 + 1.8e6), embedding and head 1.853e9.
+        assert!((DEEPSEEK_V3.attention_parameters() / 187.1e6 - 1.0).abs() < 1e-3);
+        assert!((DEEPSEEK_V3.parameters(4096) / 671.0e9 - 1.0).abs() < 1e-3, "{}", DEEPSEEK_V3.parameters(4096));
+        // Of 257 experts nine: 11.41e9 + 1.19e9 + 58 * 398.2e6 + head 0.93e9 = 36.6e9, as published with the embedding: 37e9.
+        let (s, core) = (4096.0, DEEPSEEK_V3.core_flops(1, 4096, true));
+        let weights = DEEPSEEK_V3.flops_per_token(4096) / 6.0 - 61.0 * core / s / 2.0;
+        assert!((weights / 36.6e9 - 1.0).abs() < 2e-3, "{weights}");
+        // 2 * 128 (192 + 128) s^2 / 2 for a sequence of 4096: 0.687e12.
+        assert!((core / 0.687e12 - 1.0).abs() < 1e-3, "{core}");
+    }
+
+    #[test]
+    fn a_head_of_latent_attention_is_split_and_what_makes_latents_is_not() {
+        // Down: 7168 (1536 + 576) = 15.1e6 on each NPU; of the other 172.0e6 an eighth, 21.5e6.
+        let eighth = DEEPSEEK_V3.attention_parameters_of(16.0, 16.0);
+        assert!((eighth / 36.6e6 - 1.0).abs() < 1e-3, "{eighth}");
+        // Norms of 7168 twice, 1536 and 512.
+        assert!((DEEPSEEK_V3.norm_parameters() - 16384.0).abs() < 0.5);
+    }
+
+    #[test]
+    fn a_window_as_long_as_the_sequence_hides_nothing() {
+        let windowed =
+            |window, full_attention_every| Transformer { window: Some(window), full_attention_every, ..GPT3 };
+        let full = GPT3.core_flops(1, 8192, true);
+        let share = |model: Transformer| model.core_flops(1, 8192, true) / full;
+        assert_eq!([8192, 16384].map(|window| share(windowed(window, 0))), [1.0, 1.0]);
+        // s w - w^2 / 2 = 25.2e6 of 33.6e6; 1.04e6 of them in a window of 128; half of the layers see all.
+        assert_eq!([share(windowed(4096, 0)), share(windowed(4096, 2))], [0.75, 0.875]);
+        assert!((share(windowed(128, 0)) - 0.031_006).abs() < 1e-6);
+        // What skips nothing skips no window.
+        assert_eq!(windowed(128, 0).core_flops(1, 8192, false), 2.0 * full);
+    }
+
+    #[test]
+    fn a_parallel_block_has_one_norm() {
+        let parallel = Transformer { parallel_block: true, mlp: Mlp::Gated, ..GPT3 };
+        let usual = Transformer { parallel_block: false, ..parallel };
+        assert_eq!([parallel.norm_parameters(), usual.norm_parameters()], [12288.0, 24576.0]);
     }
 
     #[test]

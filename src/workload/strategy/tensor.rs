@@ -26,14 +26,13 @@ impl ParallelStrategy for Tensor {
         Ok(())
     }
 
-    /// Every matrix by t, but for norms; key and value heads are repeated where there are fewer than t.
+    /// Every matrix by t, but for norms and what makes latent vectors; key and value heads are repeated where there are fewer than t.
     fn divide(&self, training: &Training, share: &mut Share) {
         let Training { model, plan, .. } = training;
         let degree = real(plan.tp);
         share.tensor = degree;
         share.kv_heads = real(model.kv_heads.max(plan.tp)) / degree;
-        let (hidden, head_dim, heads) = (real(model.hidden), real(model.head_dim), real(model.heads) / degree);
-        share.attention = hidden * head_dim * (2.0 * heads + 2.0 * share.kv_heads);
+        share.attention = model.attention_parameters_of(real(model.heads) / degree, share.kv_heads);
         share.mlp /= degree;
         share.shared = (share.shared - model.router_parameters()) / degree + model.router_parameters();
         share.embedding /= degree;
