@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use super::families::{
-    ENCODER, Experts, FAMILIES, Family, KvHeads, LATENT, NO_ATTENTION, REFUSED, Shared, SideBySide, Words,
-};
+use super::families::{ENCODER, Experts, FAMILIES, Family, KvHeads, NO_ATTENTION, REFUSED, Shared, SideBySide, Words};
 use super::files::mapping;
 use crate::astra_sim::{Form, open};
 use crate::input::diagnostic::{nearest, quoted};
 use crate::input::tree::{Node, Value};
 use crate::input::{Diagnostic, Place, Remarks};
-use crate::units::{index, whole};
+use crate::units::{index, real, whole};
 use crate::workload::Mlp;
 
 /// What the file is, in a sentence.
@@ -21,10 +19,10 @@ const TYPE: &str = "model_type";
 const TEXT: &str = "text_config";
 /// The largest number of a shape.
 const MOST: f64 = 1e9;
-/// Attention to the last so many tokens.
-const SLIDING: Words = &["sliding_window"];
 /// Attention within blocks of so many tokens.
 const CHUNKED: Words = &["attention_chunk_size"];
+/// What each layer is, by a word.
+const LAYER_TYPES: Words = &["layer_types"];
 
 /// Reads a model's shape; none if something is wrong, which is remarked. Keys that are written beside need not stand in the file.
 pub fn read(path: &Path, beside: &[&str], remarks: &mut Remarks) -> Option<Node> {
@@ -39,7 +37,7 @@ pub fn read(path: &Path, beside: &[&str], remarks: &mut Remarks) -> Option<Node>
     let family = shape.family(&root)?;
     shape.refuse(&family);
     shape.lines(&family);
-    shape.notes(&family);
+    shape.notes();
     let lines = shape.lines;
     let node = Node { value: mapping(lines), place: Place::default() };
     (remarks.errors() == before).then_some(node)
@@ -109,15 +107,20 @@ impl Shape<'_> {
 
     /// Refuses what a sweep has no word for.
     fn refuse(&mut self, family: &Family) {
-        if let Some((key, node)) = self.get(&["kv_lora_rank"]) {
-            self.cannot(node.place, key, LATENT);
+        if let Some((key, node)) = self.get(&["kv_lora_rank"]).filter(|_| !family.is_latent) {
+            self.cannot(node.place, key, "latent attention in this family");
+        }
+        if let Some((key, node)) = self.get(&["moe_layer_freq"])
+            && node.value != Value::Number(1.0)
+        {
+            self.cannot(node.place, key, "a pattern of its own of layers with experts");
         }
         if let Some((key, node)) = self.get(&["is_encoder_decoder"])
             && node.value == Value::Bool(true)
         {
             self.cannot(node.place, key, ENCODER);
         }
-        if let Some((key, node)) = self.get(&["layer_types"])
+        if let Some((key, node)) = self.get(LAYER_TYPES)
             && let Value::List(items) = &node.value
         {
             let is_attention = |item: &&Node| item.scalar().is_some_and(|word| word.ends_with("_attention"));
@@ -198,9 +201,19 @@ impl Shape<'_> {
         self.set("heads", heads);
         let kv_heads = self.kv_heads(family.kv_heads);
         self.set("kv_heads", kv_heads);
-        let words: Words = &["head_dim"];
+        let words = family.width;
         let width = if family.has_width { self.count("head_dim", words, 1.0) } else { self.maybe(words, 1.0) };
         self.set("head_dim", width);
+        if family.is_latent {
+            self.latent();
+        }
+        self.windows(family, layers);
+        let is_parallel = match family.side_by_side {
+            SideBySide::Never => false,
+            SideBySide::Always => true,
+            SideBySide::UnlessFalse(key) => self.switch(key, true),
+        };
+        self.flag("parallel_block", is_parallel);
         let ffn = match hidden.filter(|_| family.is_four_wide && self.get(family.ffn).is_none()) {
             Some(hidden) => Some(4.0 * hidden),
             None => self.count("ffn", family.ffn, 1.0),
@@ -232,6 +245,73 @@ impl Shape<'_> {
             }
             KvHeads::Falcon => self.switch("multi_query", true).then_some(1.0),
         }
+    }
+
+    /// The lines of latent attention; queries have a rank unless it is written as `null`.
+    fn latent(&mut self) {
+        let kv_rank = self.count("kv_rank", &["kv_lora_rank"], 1.0);
+        self.set("kv_rank", kv_rank);
+        let words: Words = &["q_lora_rank"];
+        let is_written = self.node.get(words[0]).is_some();
+        let q_rank = if is_written { self.maybe(words, 1.0) } else { self.count("q_rank", words, 1.0) };
+        self.set("q_rank", q_rank);
+        let rope_dim = self.count("rope_dim", &["qk_rope_head_dim"], 1.0);
+        self.set("rope_dim", rope_dim);
+        let value_dim = self.maybe(&["v_head_dim"], 1.0);
+        self.set("value_dim", value_dim);
+    }
+
+    /// The lines of windows.
+    fn windows(&mut self, family: &Family, layers: Option<f64>) {
+        if !self.switch("use_sliding_window", family.is_windowed) {
+            return;
+        }
+        let Some(window) = self.maybe(&["sliding_window"], 1.0) else { return };
+        if let Some(every) = self.full_every(family, layers) {
+            self.set("window", Some(window));
+            self.set("full_attention_every", Some(every));
+        }
+    }
+
+    /// Every how many layers one sees all tokens, 0 if none does; none if all do.
+    fn full_every(&mut self, family: &Family, layers: Option<f64>) -> Option<f64> {
+        if let Some((key, node)) = self.get(LAYER_TYPES) {
+            return self.full_layers(key, &node);
+        }
+        let words: Words = &["max_window_layers"];
+        if let Some(leading) = self.maybe(words, 0.0) {
+            let is_full = layers.is_some_and(|layers| leading >= layers);
+            if leading > 0.0
+                && !is_full
+                && let Some((key, node)) = self.get(words)
+            {
+                self.cannot(node.place, key, "leading layers without a window");
+            }
+            return Some(0.0).filter(|_| leading == 0.0);
+        }
+        self.maybe(&["sliding_window_pattern", "_sliding_window_pattern"], 1.0).or(Some(family.full_every))
+    }
+
+    /// The same of layers that are listed: every so many layers one sees all tokens, wherever the first stands.
+    fn full_layers(&mut self, key: &str, node: &Node) -> Option<f64> {
+        let Value::List(items) = &node.value else {
+            self.wrong_kind(key, node, "a list of words");
+            return None;
+        };
+        let is_full = |item: &Node| item.scalar().is_none_or(|word| word != "sliding_attention");
+        let full: Vec<usize> = (0..items.len()).filter(|&layer| is_full(&items[layer])).collect();
+        let every = match full[..] {
+            [] => return Some(0.0),
+            [_] => items.len(),
+            [first, second, ..] => second - first,
+        };
+        if full.len() == items.len() {
+            return None;
+        }
+        if !(full[0] % every..items.len()).step_by(every).eq(full) {
+            self.cannot(node.place, key, "a pattern of its own of layers with a window");
+        }
+        Some(real(every as u64))
     }
 
     /// Whether anything is dropped in training.
@@ -313,36 +393,22 @@ impl Shape<'_> {
         };
         let listed: Vec<f64> = items.iter().filter_map(|item| self.whole(key, item, 0.0)).collect();
         let expected = (leading..layers).filter(|layer| (layer + 1).is_multiple_of(every));
-        if !expected.map(|layer| crate::units::real(layer as u64)).eq(listed) {
+        if !expected.map(|layer| real(layer as u64)).eq(listed) {
             self.cannot(node.place, key, "a pattern of its own of layers with experts");
         }
     }
 
     /// What counts for nothing here, and changes the answer.
-    fn notes(&mut self, family: &Family) {
+    fn notes(&mut self) {
         let longest = match self.get(&["max_position_embeddings"]) {
             Some((_, Node { value: Value::Number(longest), .. })) => longest,
             _ => f64::INFINITY,
         };
-        let is_windowed = self.switch("use_sliding_window", family.is_windowed);
-        for (words, is_on) in [(SLIDING, is_windowed), (CHUNKED, true)] {
-            let Some((key, node)) = self.get(words).filter(|_| is_on) else { continue };
-            if matches!(node.value, Value::Number(window) if window < longest) {
-                let message = format!("`{key}` counts for nothing: every token attends to all before it");
-                self.caution(node.place, message, "longer sequences take longer here than they do there");
-            }
-        }
-        let (is_side_by_side, place) = match family.side_by_side {
-            SideBySide::Never => (false, self.node.place),
-            SideBySide::Always => (true, self.node.place),
-            SideBySide::UnlessFalse(key) => {
-                let place = self.node.get(key).map_or(self.node.place, |entry| entry.place);
-                (self.switch(key, true), place)
-            }
-        };
-        if is_side_by_side {
-            let message = "attention and MLP stand side by side in this model; here they follow each other";
-            self.caution(place, message.to_owned(), "tensor parallelism sends twice what it sends there");
+        if let Some((key, node)) = self.get(CHUNKED)
+            && matches!(node.value, Value::Number(chunk) if chunk < longest)
+        {
+            let message = format!("`{key}` counts for nothing: every token attends to all before it");
+            self.caution(node.place, message, "longer sequences take longer here than they do there");
         }
         if let Some((key, node)) = self.get(&["num_nextn_predict_layers"])
             && matches!(node.value, Value::Number(number) if number > 0.0)

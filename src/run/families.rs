@@ -18,8 +18,12 @@ pub struct Family {
     pub heads: Words,
     /// Key and value heads.
     pub kv_heads: KvHeads,
+    /// Width of a head; of latent attention without what carries the position.
+    pub width: Words,
     /// Whether it always says how wide a head is: it need not be `hidden / heads`.
     pub has_width: bool,
+    /// Whether its attention is latent.
+    pub is_latent: bool,
     /// Width of the MLP.
     pub ffn: Words,
     /// Whether an MLP of which nothing is said is four times as wide as the model.
@@ -34,6 +38,8 @@ pub struct Family {
     pub dropout: &'static [(&'static str, f64)],
     /// Whether a window is in force where no switch says so.
     pub is_windowed: bool,
+    /// Every how many layers one sees all tokens, where others have a window and nothing is said; 0 if none does.
+    pub full_every: f64,
     /// Its experts.
     pub experts: Option<Experts>,
     /// Whether attention and MLP stand side by side.
@@ -98,7 +104,9 @@ const LLAMA: Family = Family {
     hidden: &["hidden_size"],
     heads: &["num_attention_heads"],
     kv_heads: KvHeads::Maybe,
+    width: &["head_dim"],
     has_width: false,
+    is_latent: false,
     ffn: &["intermediate_size"],
     is_four_wide: false,
     mlp: Mlp::Gated,
@@ -106,6 +114,7 @@ const LLAMA: Family = Family {
     has_positions: false,
     dropout: &[("attention_dropout", 0.0)],
     is_windowed: true,
+    full_every: 0.0,
     experts: None,
     side_by_side: SideBySide::Never,
 };
@@ -151,6 +160,29 @@ const QWEN3_MOE: Family = Family {
     ..QWEN3
 };
 
+const GLM4_MOE: Family = Family {
+    types: &["glm4_moe"],
+    has_width: true,
+    experts: Some(Experts {
+        count: &["n_routed_experts"],
+        topk: &["num_experts_per_tok"],
+        width: Some("moe_intermediate_size"),
+        shared: Shared::Count("n_shared_experts"),
+        every: None,
+        leading: Some("first_k_dense_replace"),
+    }),
+    ..MISTRAL
+};
+const DEEPSEEK: Family = Family {
+    types: &["deepseek_v2", "deepseek_v3", "kimi_k2"],
+    kv_heads: KvHeads::All,
+    width: &["qk_nope_head_dim"],
+    is_latent: true,
+    ..GLM4_MOE
+};
+const GEMMA: Family =
+    Family { types: &["gemma", "gemma2"], has_width: true, is_tied: true, full_every: 2.0, ..MISTRAL };
+
 /// Every family. Words and what holds where nothing is said are those of the library's classes [Wolf20].
 pub const FAMILIES: &[Family] = &[
     LLAMA,
@@ -168,19 +200,9 @@ pub const FAMILIES: &[Family] = &[
         },
         ..QWEN3_MOE
     },
-    Family {
-        types: &["glm4_moe"],
-        has_width: true,
-        experts: Some(Experts {
-            count: &["n_routed_experts"],
-            topk: &["num_experts_per_tok"],
-            width: Some("moe_intermediate_size"),
-            shared: Shared::Count("n_shared_experts"),
-            every: None,
-            leading: Some("first_k_dense_replace"),
-        }),
-        ..MISTRAL
-    },
+    GLM4_MOE,
+    DEEPSEEK,
+    Family { types: &["minicpm3"], is_tied: true, experts: None, ..DEEPSEEK },
     Family {
         types: &["llama4_text", "llama4"],
         has_width: true,
@@ -195,8 +217,9 @@ pub const FAMILIES: &[Family] = &[
         }),
         ..MISTRAL
     },
-    Family { types: &["gpt_oss"], has_width: true, ..MIXTRAL },
-    Family { types: &["gemma", "gemma2", "gemma3_text"], has_width: true, is_tied: true, ..MISTRAL },
+    Family { types: &["gpt_oss"], has_width: true, full_every: 2.0, ..MIXTRAL },
+    GEMMA,
+    Family { types: &["gemma3_text"], full_every: 6.0, ..GEMMA },
     Family { types: &["phi3"], dropout: &[("resid_pdrop", 0.0), ("attention_dropout", 0.0)], ..LLAMA },
     Family { types: &["nemotron"], mlp: Mlp::Relu2, ..LLAMA },
     Family {
@@ -259,8 +282,10 @@ pub const FAMILIES: &[Family] = &[
     },
 ];
 
-/// Why a sweep cannot say a model: keys and values are made of a shorter vector.
-pub const LATENT: &str = "latent attention";
+/// Why a sweep cannot say a model: an index chooses the tokens that a token sees.
+pub const CHOSEN: &str = "attention to chosen tokens";
+/// Layers of two attentions, and experts without weights.
+pub const SHORTCUT: &str = "experts beside two attentions, some of which do nothing";
 /// State spaces, convolutions, linear attention.
 pub const NO_ATTENTION: &str = "layers that are no attention";
 /// A decoder attends to another model, or there is none.
@@ -268,7 +293,8 @@ pub const ENCODER: &str = "an encoder";
 
 /// Families that a sweep cannot say.
 pub const REFUSED: &[(Words, &str)] = &[
-    (&["deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "minicpm3", "longcat_flash"], LATENT),
+    (&["deepseek_v32", "glm_moe_dsa"], CHOSEN),
+    (&["longcat_flash"], SHORTCUT),
     (&["mamba", "mamba2", "falcon_mamba", "rwkv", "recurrent_gemma"], NO_ATTENTION),
     (&["jamba", "bamba", "zamba", "zamba2", "nemotron_h", "falcon_h1", "qwen3_next"], NO_ATTENTION),
     (&["t5", "mt5", "umt5", "bart", "mbart", "pegasus", "whisper", "bert", "roberta", "deberta-v2", "vit"], ENCODER),

@@ -125,6 +125,7 @@ fn families_without_a_preset_are_read_too() {
                 heads: 16,
                 kv_heads: 16,
                 head_dim: 256,
+                parallel_block: true,
                 ffn: 16384,
                 mlp: Mlp::Gelu,
                 vocab: 50400,
@@ -179,6 +180,7 @@ fn families_without_a_preset_are_read_too() {
                 heads: 71,
                 kv_heads: 1,
                 head_dim: 64,
+                parallel_block: true,
                 ffn: 18176,
                 mlp: Mlp::Gelu,
                 vocab: 65024,
@@ -188,10 +190,35 @@ fn families_without_a_preset_are_read_too() {
         ),
     ] {
         let found = models(&sweep(with(config).path(), "{hf: config.json}"))[0];
-        let expected =
-            Transformer { moe_ffn: if found.experts == 0 { found.ffn } else { expected.moe_ffn }, ..expected };
+        let moe_ffn = if found.experts == 0 { found.ffn } else { expected.moe_ffn };
+        let expected = Transformer { moe_ffn, value_dim: expected.head_dim, ..expected };
         assert_eq!(found, expected, "{config}");
     }
+}
+
+#[test]
+fn layers_with_a_window_are_counted_wherever_the_first_that_sees_all_stands() {
+    let read = |config: &str| {
+        let model = models(&sweep(with(config).path(), "{hf: config.json}"))[0];
+        (model.window, model.full_attention_every)
+    };
+    let listed = |words: &[&str]| {
+        let types: Vec<String> = words.iter().map(|word| format!("\"{word}_attention\"")).collect();
+        let types = types.join(", ");
+        read(&instead(
+            "\"hidden_size\"",
+            &format!("\"sliding_window\": 512, \"layer_types\": [{types}],\n  \"hidden_size\""),
+        ))
+    };
+    assert_eq!(listed(&["sliding", "sliding", "full", "sliding", "sliding", "full", "sliding"]), (Some(512), 3));
+    assert_eq!(listed(&["full", "sliding", "full", "sliding"]), (Some(512), 2));
+    assert_eq!(listed(&["sliding", "sliding", "full", "sliding"]), (Some(512), 4));
+    assert_eq!(listed(&["sliding", "sliding"]), (Some(512), 0));
+    assert_eq!(listed(&["full", "full"]), (None, 0));
+    let pattern = "\"sliding_window\": 512, \"sliding_window_pattern\": 6,\n  \"hidden_size\"";
+    assert_eq!(read(&instead("\"hidden_size\"", pattern)), (Some(512), 6));
+    let qwen = fs::read_to_string(root().join("tests/data/models/Qwen2.5-7B/config.json")).expect("a file");
+    assert_eq!(read(&qwen), (None, 0));
 }
 
 #[test]
@@ -234,15 +261,11 @@ fn what_of_a_configuration_counts_for_nothing_is_told() {
         let sweep = sweep(root(), &format!("{{hf: tests/data/models/{name}/config.json}}"));
         sweep.cautions.iter().map(|caution| caution.message.clone()).collect::<Vec<_>>()
     };
-    let window = "`sliding_window` counts for nothing: every token attends to all before it";
-    let side = "attention and MLP stand side by side in this model; here they follow each other";
-    for name in ["Llama-3-70B", "Mixtral-8x7B", "Qwen2.5-7B", "Qwen2-57B-A14B", "OPT-66B"] {
+    for name in ["Llama-3-70B", "Mistral-7B", "GPT-OSS-20B", "Falcon-180B", "GPT-NeoX-20B", "Moonlight-16B-A3B"] {
         assert!(said(name).is_empty(), "{name}: {:?}", said(name));
     }
-    assert_eq!(said("Mistral-7B"), [window]);
-    assert_eq!(said("GPT-OSS-20B"), [window]);
-    assert_eq!(said("Falcon-180B"), [side]);
-    assert_eq!(said("GPT-NeoX-20B"), [side]);
+    let further = "`num_nextn_predict_layers` counts for nothing: layers that predict further tokens are left out";
+    assert_eq!(said("DeepSeek-V3-671B"), [further]);
     let scout = said("Llama-4-Maverick-400B");
     assert!(scout[0].starts_with("`text_config` alone") && scout[1].starts_with("`attention_chunk_size`"), "{scout:?}");
 }
@@ -276,7 +299,11 @@ mistakes! {
     a_family_that_is_like_none_gets_some: instead("\"llama\"", "\"zzz\""), HF;
     a_family_is_named: instead("\"model_type\": \"llama\",", ""), HF;
     a_family_is_a_text: instead("\"llama\"", "7"), HF;
-    latent_attention_is_refused_by_its_family: instead("\"llama\"", "\"deepseek_v3\""), HF;
+    keys_of_latent_attention_are_told_together: instead("\"llama\"", "\"deepseek_v3\""), HF;
+    attention_to_chosen_tokens_is_refused: instead("\"llama\"", "\"deepseek_v32\""), HF;
+    windows_stand_in_every_so_many_layers: read("tests/data/models/GPT-OSS-20B/config.json").replacen("\"sliding_attention\", \"full", "\"full_attention\", \"full", 1), HF;
+    windows_stand_in_all_layers_or_none: instead("\"hidden_size\"", "\"sliding_window\": 512, \"max_window_layers\": 40,\n  \"hidden_size\""), HF;
+    experts_of_latent_models_stand_in_every_layer: read("tests/data/models/Moonlight-16B-A3B/config.json").replace("\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2"), HF;
     latent_attention_is_refused_by_its_key: instead("\"hidden_size\"", "\"kv_lora_rank\": 512,\n  \"hidden_size\""), HF;
     state_spaces_are_refused: instead("\"llama\"", "\"mamba2\""), HF;
     linear_attention_is_refused: instead("\"hidden_size\"", "\"layer_types\": [\"full_attention\", \"linear_attention\"],\n  \"hidden_size\""), HF;
