@@ -152,7 +152,7 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
         key::Kind::Count { .. } | key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => {
             (Dtype::Count, From::Number(slot))
         }
-        key::Kind::Quantity { .. } | key::Kind::Share => (Dtype::Real, From::Number(slot)),
+        key::Kind::Quantity { .. } | key::Kind::Share | key::Kind::Ratio => (Dtype::Real, From::Number(slot)),
     };
     InputColumn { column: Column { name, dtype, unit: key.unit(), meaning: key.doc.to_owned() }, from }
 }

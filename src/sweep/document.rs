@@ -57,6 +57,7 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Count { unit, .. } if unit != Unit::NONE => format!("{}, `{}`", unit.describe(), key.example()),
         Kind::Count { least, .. } => format!("a whole number from {least}"),
         Kind::Share => "a share, `0.7` or `70 %`".to_owned(),
+        Kind::Ratio => "a number from 1".to_owned(),
         Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Algorithm => {
             let words = ALGORITHMS.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
@@ -192,7 +193,7 @@ fn insert(into: &mut Map<String, Value>, path: &[&str], key: &Key) {
 /// A value, a list of values, a range, `all`.
 fn value(key: &Key) -> Value {
     let one = match key.kind {
-        Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share => json!({"type": ["string", "number"]}),
+        Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share | Kind::Ratio => json!({"type": ["string", "number"]}),
         Kind::Choice(words) => {
             let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
             let words: Vec<Value> =

@@ -44,6 +44,8 @@ pub enum Removal {
     OverlapWithoutEp,
     /// A way to experts that are on every rank.
     DispatcherWithoutEp,
+    /// Uneven load of experts that are all on one NPU, or have all the same room.
+    ImbalanceWithoutEp,
     /// Parts of messages of whole NPUs, or of none.
     ScatterWithoutTp,
     /// ZeRO without data parallelism.
@@ -70,7 +72,7 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -84,6 +86,7 @@ impl Removal {
         Self::OverlapWithoutVpp,
         Self::OverlapWithoutEp,
         Self::DispatcherWithoutEp,
+        Self::ImbalanceWithoutEp,
         Self::ScatterWithoutTp,
         Self::ZeroWithoutDp,
         Self::ZeroShardWithoutZero,
@@ -114,6 +117,7 @@ impl Removal {
             Self::OverlapWithoutVpp => "overlap_pp at vpp = 1",
             Self::OverlapWithoutEp => "overlap_ep at ep = 1",
             Self::DispatcherWithoutEp => "dispatcher at ep = 1",
+            Self::ImbalanceWithoutEp => "expert_imbalance at ep = 1, or beside capacity_factor",
             Self::ScatterWithoutTp => "scatter_gather without tp and pp, or with sequence_parallel",
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::ZeroShardWithoutZero => "zero_shard at zero = 0",
@@ -145,6 +149,7 @@ impl Removal {
             Self::OverlapWithoutVpp => &[Id::OverlapPp, Id::Vpp, Id::Pp],
             Self::OverlapWithoutEp => &[Id::OverlapEp, Id::Ep, Id::Experts],
             Self::DispatcherWithoutEp => &[Id::Dispatcher, Id::Ep, Id::Experts],
+            Self::ImbalanceWithoutEp => &[Id::ExpertImbalance, Id::Ep, Id::Experts, Id::CapacityFactor],
             Self::ScatterWithoutTp => &[Id::ScatterGather, Id::Tp, Id::Pp, Id::SequenceParallel],
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::ZeroShardWithoutZero => {
@@ -153,7 +158,7 @@ impl Removal {
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
             Self::ExpertKeysWithoutExperts => {
-                &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers]
+                &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers, Id::CapacityFactor]
             }
             Self::OrderOfOneDegree => &[Id::Order, Id::Tp, Id::Cp, Id::Pp, Id::Dp],
             Self::ClosedFormOfQueues => {
@@ -203,6 +208,7 @@ const OF_EXPERTS: Bits = Bits::of(&[
     Id::MoeFfn as usize,
     Id::MoeEvery as usize,
     Id::DenseLayers as usize,
+    Id::CapacityFactor as usize,
 ]);
 
 /// What a job does not use of a tier that holds nothing of it. A price is paid all the same.
@@ -439,6 +445,8 @@ impl Inputs {
         self.neutral(self.key(Id::Ep) == 1.0, Id::OverlapEp, 0.0, Removal::OverlapWithoutEp);
         self.neutral(self.key(Id::Ep) == 1.0, Id::Dispatcher, 0.0, Removal::DispatcherWithoutEp);
         self.neutral(self.key(Id::Vpp) == 1.0, Id::OverlapPp, 0.0, Removal::OverlapWithoutVpp);
+        let even = self.key(Id::Ep) == 1.0 || !self.written(Id::CapacityFactor).is_nan();
+        self.neutral(even, Id::ExpertImbalance, 1.0, Removal::ImbalanceWithoutEp);
         let whole = tp == 1.0 || pp == 1.0 || self.key(Id::SequenceParallel) == 1.0;
         self.neutral(whole, Id::ScatterGather, 1.0, Removal::ScatterWithoutTp);
         let expert_ranks = self.key(Id::Ep) * self.key(Id::Etp);

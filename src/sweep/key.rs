@@ -33,6 +33,8 @@ pub enum Kind {
     },
     /// A share above 0, at most 1; `70 %` or `0.7`.
     Share,
+    /// How many times a mean: a number from 1 on.
+    Ratio,
     /// One of a few words.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
@@ -81,7 +83,9 @@ impl Key {
     pub const fn unit(&self) -> Unit {
         match self.kind {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit,
-            Kind::Share | Kind::Choice(_) | Kind::Algorithm | Kind::Flag | Kind::Tier | Kind::Path => Unit::NONE,
+            Kind::Share | Kind::Ratio | Kind::Choice(_) | Kind::Algorithm | Kind::Flag | Kind::Tier | Kind::Path => {
+                Unit::NONE
+            }
         }
     }
 
@@ -113,6 +117,7 @@ impl Key {
         match self.kind {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit.example().to_owned(),
             Kind::Share => "70 %".to_owned(),
+            Kind::Ratio => "1.2".to_owned(),
             Kind::Choice(words) => words[0].to_owned(),
             Kind::Algorithm => ALGORITHMS[0].to_owned(),
             Kind::Flag => "true".to_owned(),
@@ -198,6 +203,8 @@ keys! {
     MoeFfn = "model.moe_ffn", count(1), Default::Like("model.ffn"), None, "width of an expert";
     MoeEvery = "model.moe_every", count(1), Default::Is(1.0), None, "every how many layers one has experts";
     DenseLayers = "model.dense_layers", count(0), Default::Is(0.0), None, "leading layers without experts";
+    CapacityFactor = "model.capacity_factor", quantity(Unit::NONE), Default::Absent, None,
+        "room of an expert over the mean of its tokens: all of it is computed, tokens beyond are dropped; not written: none is dropped [Fedus22]";
     Parameters = "model.parameters", count(1), Default::Absent, None, "published number of parameters: for reference, nothing is computed from it";
     SeqLen = "seq_len", Kind::Count { least: 1, unit: Unit::TOKEN }, Default::Required, Some("seq_len"), "tokens of a sequence";
     GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
@@ -244,6 +251,8 @@ keys! {
         "whether messages between stages of several chunks run beside the computation; stages of one chunk wait for theirs";
     Dispatcher = "plan.dispatcher", Kind::Choice(&Dispatcher::NAMES), Default::Is(0.0), Some("dispatcher"),
         "how tokens reach their experts: `alltoall` sends a copy for each expert, `flex` one for each rank that holds some of them";
+    ExpertImbalance = "plan.expert_imbalance", Kind::Ratio, Default::Is(1.0), Some("expert_imbalance"),
+        "tokens of the busiest expert over the mean; all experts of the busiest NPU count as that busy, and none has more than all tokens";
     ScatterGather = "plan.scatter_gather", Kind::Flag, Default::Is(1.0), Some("scatter_gather"),
         "whether each tensor rank sends its part of what stages exchange, which the next stage gathers; with `sequence_parallel` it holds no more [Narayanan21]";
     OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
@@ -496,7 +505,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("share", "weighting over jobs"),
     ("speedup", "speed against the baseline, over jobs"),
     ("tie", "ties"),
-    ("expert_imbalance", "uneven load of experts"),
     ("framework", "limits to what a framework can launch"),
     ("offload_weights", "offload of weights"),
     ("offload_activations", "offload of activations"),

@@ -23,7 +23,7 @@ pub type Written = (f64, String);
 pub fn scalar(key: &Key, node: &Node, tiers: &[String]) -> Result<Written, Diagnostic> {
     let text = node.scalar().unwrap_or_default();
     let value = match key.kind {
-        Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share => number(key, node)?,
+        Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share | Kind::Ratio => number(key, node)?,
         Kind::Choice(words) => choice(key, node, words)?,
         Kind::Algorithm => choice(key, node, &ALGORITHMS)?,
         Kind::Flag => flag(key, node)?,
@@ -41,6 +41,7 @@ pub(super) fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Count { unit, .. } if unit != Unit::NONE => unit.describe(),
         Kind::Count { .. } => "a whole number".to_owned(),
         Kind::Share => "a share between 0 and 1".to_owned(),
+        Kind::Ratio => "a number from 1 on".to_owned(),
         Kind::Choice(_) | Kind::Algorithm => "a word".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
@@ -147,6 +148,7 @@ fn in_range(key: &Key, node: &Node, value: f64) -> Result<f64, Diagnostic> {
         Kind::Count { .. } if size > MAX_COUNT && key.column.is_some() => refuse("at most a thousand million"),
         Kind::Count { least, .. } if value < crate::units::real(least) => refuse(&format!("at least {least}")),
         Kind::Share if value <= 0.0 || value > 1.0 => refuse("a share above 0, at most 1"),
+        Kind::Ratio if value < 1.0 => refuse("at least 1"),
         _ => Ok(value),
     }
 }
@@ -232,7 +234,7 @@ pub fn range(key: &Key, node: &Node, tiers: &[String]) -> Result<Vec<Written>, D
         let message = format!("`{name}` takes a value, a list or a range; a range has no `{}`", entry.key);
         return Err(wrong(message, entry.place));
     }
-    if !matches!(key.kind, Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share) {
+    if !matches!(key.kind, Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share | Kind::Ratio) {
         return Err(expected(key, node));
     }
     let part = |part: &str| match node.get(part) {

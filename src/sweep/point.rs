@@ -113,6 +113,7 @@ pub(super) fn model(inputs: &Inputs) -> Transformer {
         moe_ffn: count(inputs, Id::MoeFfn),
         moe_every: count(inputs, Id::MoeEvery).max(1),
         dense_layers: count(inputs, Id::DenseLayers),
+        capacity_factor: Some(inputs.key(Id::CapacityFactor)).filter(|factor| !factor.is_nan()),
     }
 }
 
@@ -146,6 +147,7 @@ fn plan(inputs: &Inputs) -> Plan {
         overlap_ep: flag(inputs, Id::OverlapEp),
         overlap_pp: flag(inputs, Id::OverlapPp),
         dispatcher: part(&Dispatcher::ALL, inputs.key(Id::Dispatcher)),
+        expert_imbalance: inputs.key(Id::ExpertImbalance),
         scatter_gather: flag(inputs, Id::ScatterGather),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: part(&Order::ALL, inputs.key(Id::Order)),

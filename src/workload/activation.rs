@@ -59,7 +59,7 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
     let logits = ROUTER_LOGIT * share.outer_tokens * real(model.experts);
     let moe = 2.0 * vector + routed + shared + logits + masked;
 
-    let key_value = 2.0 * element * share.tokens * share.kv_heads * head_dim;
+    let key_value = element * share.tokens * share.kv_heads * (query_dim + value_dim);
     let received = match plan.cp_kind {
         ContextKind::Ring if plan.cp > 1 => key_value,
         ContextKind::AllGather if plan.cp > 1 => key_value * share.context,

@@ -5,7 +5,7 @@ use super::schedule::Schedule;
 use crate::units::real;
 
 /// How a training step is spread over NPUs. Degrees are at least 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Tensor parallelism.
     pub tp: u64,
@@ -51,6 +51,8 @@ pub struct Plan {
     pub overlap_pp: bool,
     /// How tokens reach their experts.
     pub dispatcher: Dispatcher,
+    /// Tokens of the busiest expert over the mean.
+    pub expert_imbalance: f64,
     /// Whether each tensor rank sends its part of what stages exchange.
     pub scatter_gather: bool,
     /// The tier that optimizer states live in, by its place in the machine's list; none for the local memory.

@@ -41,7 +41,7 @@ pub struct Share {
     pub tokens: f64,
     /// Tokens of a microbatch between them: fewer with sequence parallelism.
     pub outer_tokens: f64,
-    /// Token-expert pairs of a microbatch, if experts are evenly loaded.
+    /// Token-expert pairs of a microbatch on the busiest NPU of an expert group.
     pub routed: f64,
     /// By how much tensor parallelism divides matrices.
     pub tensor: f64,

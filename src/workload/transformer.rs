@@ -88,6 +88,8 @@ pub struct Transformer {
     pub moe_every: u64,
     /// Leading layers that are dense.
     pub dense_layers: u64,
+    /// Room of an expert over the mean of its tokens; none if no token is dropped.
+    pub capacity_factor: Option<f64>,
 }
 
 impl Transformer {
@@ -299,6 +301,7 @@ pub(crate) mod tests {
         moe_ffn: 0,
         moe_every: 1,
         dense_layers: 0,
+        capacity_factor: None,
     };
 
     /// DeepSeek-V3, without the layer that predicts a further token [DeepSeek24].

@@ -45,6 +45,7 @@ fn two_values(key: &Key) -> Option<String> {
             format!("[4 {unit}, 8 {unit}]")
         }
         Kind::Share => "[0.5, 0.6]".to_owned(),
+        Kind::Ratio => "[1.5, 2]".to_owned(),
         Kind::Choice(words) => format!("[{}, {}]", words[0], words.get(1)?),
         Kind::Algorithm => "[ring, direct]".to_owned(),
         Kind::Flag => "[false, true]".to_owned(),

@@ -209,3 +209,52 @@ fn what_a_pass_cannot_hide_of_data_parallel_traffic_is_exposed() {
     let (busy, exposed) = of("2000 GB/s", true);
     assert!((exposed - busy / 8.0).abs() < 1e-9, "{exposed} of {busy}");
 }
+
+#[test]
+fn all_wait_for_the_busiest_expert() {
+    use crate::support::{evaluate, points, sweep};
+    use starsweep::system::Kernel;
+    use starsweep::workload::program::Work;
+    use starsweep::workload::{Job, Program, build};
+    const LOCAL_EXPERTS: f64 = 8.0;
+    // Arithmetic of products of experts, bytes of all-to-alls, bytes of activations.
+    let of = |imbalance: f64, ep: u64, capacity: &str| {
+        let yaml = format!(
+            "model: {{layers: 4, hidden: 1024, heads: 16, ffn: 4096, mlp: gated, vocab: 32000, experts: {}, topk: 2, moe_ffn: 512{capacity}}}\n\
+             seq_len: 2048\nglobal_batch: 64 seq\nprecision: bf16\n\
+             cluster: {{npu: H100-SXM-80GB, npus: 8, network: {{a: {{block: switch, size: 8, bandwidth: 450 GB/s}}}}}}\n\
+             plan: {{tp: 1, pp: 1, ep: {ep}, expert_imbalance: {imbalance}}}\n",
+            LOCAL_EXPERTS * real(ep)
+        );
+        let (job, system): (Job, System) = {
+            let evaluated = evaluate(&points(&sweep(&yaml))[0]);
+            (evaluated.0, evaluated.1)
+        };
+        let footprint = starsweep::workload::check(&job, &system).expect("a feasible point");
+        let mut program = Program::default();
+        build(&job, &mut program);
+        let (mut products, mut sent) = (0.0, 0.0);
+        for operation in &program.operations {
+            match operation.work {
+                Work::Compute(Kernel::Product(product)) if product.count == LOCAL_EXPERTS => {
+                    products += Kernel::Product(product).flops();
+                }
+                Work::Collective { collective: Collective::AllToAll, size, .. } => sent += size.as_real(),
+                _ => {}
+            }
+        }
+        [products, sent, footprint.activations.as_real()]
+    };
+    let [products, sent, kept] = of(1.0, 8, "");
+    assert!(products > 0.0 && sent > 0.0);
+    let double = of(2.0, 8, "");
+    assert_eq!([double[0], double[1]], [2.0 * products, 2.0 * sent]);
+    // Of kept bytes the part of experts doubles, so twice the imbalance adds twice that part.
+    assert_eq!(of(3.0, 8, "")[2] - kept, 2.0 * (double[2] - kept));
+    // None of two has more than all pairs; one has all, however uneven its experts.
+    assert_eq!(of(64.0, 2, ""), of(2.0, 2, ""));
+    assert_eq!(of(64.0, 1, ""), of(1.0, 1, ""));
+    // A capacity is computed whole, and nothing is beyond it.
+    assert_eq!(of(4.0, 8, ", capacity_factor: 2"), double);
+    assert_eq!(of(1.0, 8, ", capacity_factor: 2"), double);
+}

@@ -32,12 +32,13 @@ impl ParallelStrategy for Expert {
         Ok(())
     }
 
-    /// e ranks share the experts of a layer; what each expert is to one of them is `etp`'s.
+    /// e ranks share the experts of a layer, and all wait for the busiest; what each expert is to one of them is `etp`'s.
     fn divide(&self, training: &Training, share: &mut Share) {
         share.experts /= real(training.plan.ep);
+        share.routed *= load(training);
     }
 
-    /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of an NPU, before `etp` gathers
+    /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of the busiest NPU, before `etp` gathers
     /// them and after it has summed them up.
     fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let plan = &training.plan;
@@ -62,6 +63,20 @@ impl ParallelStrategy for Expert {
     }
 
     fn summary(&self) -> &'static str {
-        "ep: experts spread over tp x cp x dp, two all-to-alls a layer and pass [Shazeer17]"
+        "ep, expert_imbalance: experts spread over tp x cp x dp, two all-to-alls a layer and pass [Shazeer17]"
     }
+}
+
+/// Token-expert pairs of the busiest NPU of an expert group over the mean.
+///
+/// ```text
+/// min(imbalance, e), or the capacity factor                                     [Fedus22]
+/// ```
+///
+/// The experts of the busiest NPU are taken to be all as busy as the busiest one; of e NPUs none has more than all pairs. With a
+/// capacity each expert has room for so many times the mean: tokens beyond it are dropped and empty room is computed, so that all
+/// NPUs do the same whatever the imbalance.
+fn load(training: &Training) -> f64 {
+    let plan = &training.plan;
+    training.model.capacity_factor.unwrap_or_else(|| plan.expert_imbalance.min(real(plan.ep)))
 }
