@@ -9,6 +9,7 @@ use itertools::Itertools;
 use crate::column::Direction;
 use crate::engine::event_driven::Path;
 use crate::input::diagnostic::nearest;
+use crate::run::validate::Half;
 use crate::system::machine::Congestion;
 use crate::system::rules::{Quirk, Rules};
 
@@ -38,6 +39,8 @@ pub enum Command {
     Simulate(Box<SimulateArgs>),
     /// Predictions against measured runs: the errors of each source; without a table the published runs that are part of the program
     Validate(ValidateArgs),
+    /// Constants of machines and software fitted to measured runs, with the errors before and after
+    Calibrate(CalibrateArgs),
     /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
@@ -298,6 +301,35 @@ pub struct ValidateArgs {
     /// One JSON object instead of tables
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `calibrate`.
+#[derive(Debug, ClapArgs)]
+pub struct CalibrateArgs {
+    /// Measured runs, as `validate` takes them [default: the published runs that are part of the program]
+    #[arg(value_name = "MEASUREMENTS.csv")]
+    pub measurements: Option<PathBuf>,
+    /// The constants to move [default: of one's own runs those of their NPUs, software and links, one for every three runs]
+    #[arg(long, value_name = "FILE")]
+    pub constants: Option<PathBuf>,
+    /// Of the published runs one half of each group
+    #[arg(long, value_name = "HALF", value_parser = PossibleValuesParser::new(Half::NAMES.map(|half| half.1)).map(half))]
+    pub half: Option<Half>,
+    /// A group that takes no part in the fit; may be given several times
+    #[arg(long, value_name = "GROUP")]
+    pub leave_out: Vec<String>,
+    /// Also the error of each group when it takes no part
+    #[arg(long)]
+    pub leave_one_source_out: bool,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The half of a name.
+#[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
+fn half(name: String) -> Half {
+    Half::NAMES.iter().find(|half| half.1 == name).map_or(Half::Fitted, |half| half.0)
 }
 
 /// Arguments of `list`.

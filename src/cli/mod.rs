@@ -2,6 +2,7 @@
 
 mod answer;
 mod args;
+mod calibrate;
 mod exit;
 mod list;
 mod meter;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
         Command::Query(args) => query::query(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::List(args) => list::list(&args),
     };
     match done {

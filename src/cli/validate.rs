@@ -1,5 +1,8 @@
 //! `validate`: predictions against measured runs.
 
+use std::path::Path;
+
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
@@ -27,6 +30,19 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<Exit> {
         }
         Err(remarks) => Ok(wrong(&remarks)),
     }
+}
+
+/// The runs of a table, or those that we ship.
+pub fn measured(table: Option<&Path>) -> anyhow::Result<Result<Validation, Remarks>> {
+    Ok(match table {
+        Some(path) => Validation::of(&path.display().to_string(), &text(path)?),
+        None => Validation::shipped(),
+    })
+}
+
+/// The text of a file.
+pub fn text(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// Says what is wrong with a table.
@@ -60,16 +76,17 @@ fn tell(validation: &Validation, args: &ValidateArgs) {
 }
 
 /// A share in per cent.
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
 /// A share in per cent, with its sign.
-fn signed_percent(share: f64) -> String {
+pub fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
-fn half_name(half: Option<Half>) -> &'static str {
+/// The name of a half, if it is one.
+pub fn half_name(half: Option<Half>) -> &'static str {
     half.map_or("", Half::name)
 }
 

@@ -1,5 +1,6 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
+pub mod calibrate;
 pub mod compare;
 pub mod config;
 pub mod deadlock;

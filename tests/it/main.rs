@@ -2,6 +2,7 @@
 
 mod astra_sim;
 mod bounds;
+mod calibration;
 mod chakra;
 mod cli;
 mod columns;

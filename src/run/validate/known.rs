@@ -10,7 +10,7 @@ macro_rules! shipped {
         include_str!(concat!("../../../tests/data/measured/", $name))
     };
 }
-pub(super) use shipped;
+pub(in crate::run) use shipped;
 
 /// Our tables.
 #[derive(Debug)]

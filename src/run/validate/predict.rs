@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::known::Known;
 use super::measurement::Measurement;
-use super::question::{Unasked, inputs};
+use super::question::{Question, Unasked, question};
 use crate::input::Diagnostic;
 use crate::run::evaluate::{Evaluation, Evaluator};
 use crate::sweep::key::Id;
@@ -17,7 +17,7 @@ pub struct Case {
     /// The run.
     pub run: Measurement,
     /// Its point, if it is one.
-    pub inputs: Option<Inputs>,
+    pub question: Option<Question>,
     /// What was measured: seconds of a step.
     pub measured: Option<f64>,
     /// What we predict.
@@ -62,16 +62,18 @@ pub fn cases(runs: Vec<Measurement>, known: &Known) -> Vec<Case> {
 }
 
 fn case(run: Measurement, known: &Known, evaluator: &mut Evaluator) -> Case {
-    let asked = inputs(&run, known);
-    let measured = run.step_seconds(asked.as_ref().map_or(f64::NAN, peak)).filter(|seconds| !seconds.is_nan());
-    let mut case = Case { run, inputs: None, measured, prediction: None, reason: None, mistakes: Vec::new() };
+    let asked = question(&run, known);
+    let measured = run
+        .step_seconds(asked.as_ref().map_or(f64::NAN, |asked| peak(&asked.inputs)))
+        .filter(|seconds| !seconds.is_nan());
+    let mut case = Case { run, question: None, measured, prediction: None, reason: None, mistakes: Vec::new() };
     match asked {
-        Ok(inputs) => {
-            match predict(&inputs, evaluator) {
+        Ok(asked) => {
+            match predict(&asked.inputs, evaluator) {
                 Ok(prediction) => case.prediction = Some(prediction),
                 Err(reason) => case.reason = Some(reason),
             }
-            case.inputs = Some(inputs);
+            case.question = Some(asked);
         }
         Err(Unasked::Reason(reason)) => case.reason = Some(reason),
         Err(Unasked::Mistakes(found)) => {

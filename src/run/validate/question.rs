@@ -27,19 +27,29 @@ pub enum Unasked {
     Mistakes(Vec<Diagnostic>),
 }
 
+/// A run as a point.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The inputs of the point.
+    pub inputs: Inputs,
+    /// The presets that it uses: the section that takes each, and its name.
+    pub presets: Vec<(String, String)>,
+}
+
 /// A line of the text: a key, its value, and the column that says it, if one does.
 type Line = (String, String, Option<&'static str>);
 
-/// The inputs of the point of a run.
+/// The point of a run.
 ///
 /// # Errors
 /// Why there is no such point.
-pub fn inputs(run: &Measurement, known: &Known) -> Result<Inputs, Unasked> {
+pub fn question(run: &Measurement, known: &Known) -> Result<Question, Unasked> {
     let missing = run.missing();
     if !missing.is_empty() {
         return Err(Unasked::Reason(format!("not published: {}", missing.join(", "))));
     }
-    let lines = lines(run, known)?;
+    let machine = machine(run, known)?;
+    let lines = lines(run, &machine);
     if let Some((key, value, _)) = lines.iter().find(|line| !has_word(&line.0)) {
         return Err(Unasked::Reason(format!("`{key}: {value}` is not in the language")));
     }
@@ -50,7 +60,15 @@ pub fn inputs(run: &Measurement, known: &Known) -> Result<Inputs, Unasked> {
         let remover = sweep.space.remover(&cursor.inputs).map_or("no point", |remover| sweep.space.name(remover));
         return Err(Unasked::Reason(format!("no such point: {remover}")));
     }
-    Ok(cursor.inputs)
+    Ok(Question { presets: presets(&lines, &machine, &cursor.inputs), inputs: cursor.inputs })
+}
+
+/// The presets of a point: of its sections, and of the dimensions of its network.
+fn presets(lines: &[Line], machine: &Machine, inputs: &Inputs) -> Vec<(String, String)> {
+    let of_section = |line: &Line| preset::at(&line.0).is_some_and(|kind| kind.get(&line.1).is_some());
+    let sections = lines.iter().filter(|line| of_section(line)).map(|line| (line.0.clone(), line.1.clone()));
+    let dims = machine.links.iter().take(inputs.dim_count()).enumerate();
+    sections.chain(dims.map(|(k, link)| (format!("{NETWORK}.{k}"), link.clone()))).collect()
 }
 
 const NETWORK: &str = "cluster.network";
@@ -61,7 +79,7 @@ pub(super) fn has_word(key: &str) -> bool {
 }
 
 /// The text of the question: columns, then what is assumed, then what is known of the kind and of the row itself. The last wins.
-fn lines(run: &Measurement, known: &Known) -> Result<Vec<Line>, Unasked> {
+fn lines(run: &Measurement, machine: &Machine) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     let mut set = |key: &str, value: String, column: Option<&'static str>| {
         lines.retain(|line| line.0 != key);
@@ -83,15 +101,14 @@ fn lines(run: &Measurement, known: &Known) -> Result<Vec<Line>, Unasked> {
             set(assumption.key, value, None);
         }
     }
-    let machine = machine(run, known)?;
     set("cluster.npu", machine.npu.clone(), Some("gpu_type"));
-    set(NETWORK, network(run, &machine), Some("interconnect"));
+    set(NETWORK, network(run, machine), Some("interconnect"));
     let is_split = run.count("cp").is_some_and(|ranks| ranks > 1);
     for (key, value) in run.keys.iter().filter(|(key, _)| key != "plan.cp_kind" || is_split) {
         set(key, value.clone(), None);
     }
     set("memory.local.capacity", BOUNDLESS.to_owned(), None);
-    Ok(lines)
+    lines
 }
 
 /// A degree of 1, and an overlap that is not there, need no word.
