@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::args::CalibrateArgs;
 use super::exit::{Exit, WrongFlag};
 use super::render;
-use super::validate::{half_name, measured, percent, signed_percent, text, wrong};
+use super::validate::{half_name, measured, score, text, wrong};
 use crate::engine::PHYSICS_VERSION;
 use crate::run::calibrate::constant::read;
 use crate::run::calibrate::{
     Ask, Calibration, GroupErrors, Unfit, calibrate as fit, our_constants, usual_constants, written,
 };
+use crate::run::validate::sections::{percent, signed_percent};
 use crate::run::validate::{Half, Score};
 use crate::units::count;
 
@@ -99,10 +100,6 @@ fn tell(calibration: &Calibration) {
 
 /// The answer for programs.
 fn object(calibration: &Calibration) -> Value {
-    let score = |score: &Score| {
-        json!({"rows": score.rows, "mean_error": score.mean, "median_error": score.median,
-            "worst_error": score.worst, "bias": score.bias})
-    };
     let constants = calibration.constants.iter().map(|fitted| {
         let constant = &fitted.constant;
         json!({"key": constant.key, "kind": constant.kind, "presets": constant.presets, "before": fitted.before,

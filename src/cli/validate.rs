@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use itertools::Itertools as _;
 use serde_json::{Value, json};
 
 use super::args::ValidateArgs;
@@ -10,8 +11,9 @@ use super::exit::Exit;
 use super::render;
 use crate::engine::PHYSICS_VERSION;
 use crate::input::Remarks;
-use crate::run::validate::{Case, GroupScore, Half, Score, Validation};
-use crate::units::{Unit, count, human};
+use crate::run::validate::sections::{scores, sections, signed_percent};
+use crate::run::validate::{Case, GroupScore, Half, Score, Validation, bars, memory, ranks, ratios};
+use crate::units::{Bytes, Unit, count, human};
 
 /// Reads, predicts and tells.
 pub fn validate(args: &ValidateArgs) -> anyhow::Result<Exit> {
@@ -58,31 +60,20 @@ fn tell(validation: &Validation, args: &ValidateArgs) {
         anstream::println!("{}", object(validation));
         return;
     }
-    let scores: Vec<Vec<String>> = validation.scores().iter().map(score_cells).collect();
-    let header = ["group", "half", "rows", "mean", "median", "worst", "bias"].map(str::to_owned);
-    anstream::println!("{}", render::table(&header, &scores));
-    let all = validation.cases.len();
+    let table = |header: &[&str], rows: &[Vec<String>]| {
+        let header: Vec<String> = header.iter().map(|&name| name.to_owned()).collect();
+        render::table(&header, rows)
+    };
+    for section in sections(validation) {
+        anstream::println!("{}\n\n{}\n", section.title, table(&section.header, &section.rows));
+    }
     let held = validation.cases.iter().filter(|case| case.error().is_some()).count();
-    anstream::println!(
-        "\n{} rows, of which {} have a measured and a predicted time",
-        count(all as u64),
-        count(held as u64)
-    );
+    let all = count(validation.cases.len() as u64);
+    anstream::println!("{all} rows, of which {} have a measured and a predicted time", count(held as u64));
     if args.rows {
         let rows: Vec<Vec<String>> = validation.cases.iter().map(row_cells).collect();
-        let header = ["row", "measured", "predicted", "error", "reason"].map(str::to_owned);
-        anstream::println!("\n{}", render::table(&header, &rows));
+        anstream::println!("\n{}", table(&["row", "measured", "predicted", "error", "reason"], &rows));
     }
-}
-
-/// A share in per cent.
-pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-/// A share in per cent, with its sign.
-pub fn signed_percent(share: f64) -> String {
-    format!("{:+.1} %", 100.0 * share)
 }
 
 /// The name of a half, if it is one.
@@ -90,38 +81,65 @@ pub fn half_name(half: Option<Half>) -> &'static str {
     half.map_or("", Half::name)
 }
 
-fn score_cells(of: &GroupScore) -> Vec<String> {
-    let Score { rows, mean, median, worst, bias } = of.score;
-    let shares = [percent(mean), percent(median), percent(worst), signed_percent(bias)];
-    [of.group.clone(), half_name(of.half).to_owned(), rows.to_string()].into_iter().chain(shares).collect()
-}
-
 fn row_cells(case: &Case) -> Vec<String> {
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |time| human(time, Unit::SECOND));
     let predicted = case.prediction.map(|prediction| prediction.seconds);
     let error = case.error().map_or_else(|| "-".to_owned(), signed_percent);
     let full = case.prediction.filter(|prediction| !prediction.fits()).map(|prediction| {
-        let bytes = |bytes: crate::units::Bytes| human(bytes.as_real(), Unit::BYTE);
+        let bytes = |bytes: Bytes| human(bytes.as_real(), Unit::BYTE);
         format!("it does not fit by our account: {} of {}", bytes(prediction.memory), bytes(prediction.capacity))
     });
     let reason = case.reason.clone().or(full).unwrap_or_default();
     vec![case.run.id.clone(), time(case.measured), time(predicted), error, reason]
 }
 
-/// The answer for programs.
+/// A score for programs.
+pub fn score(score: &Score) -> Value {
+    let Score { rows, mean, median, worst, bias } = *score;
+    json!({"rows": rows, "mean_error": mean, "median_error": median, "worst_error": worst, "bias": bias})
+}
+
+/// The answer for programs: every table as its numbers, then every row.
 fn object(validation: &Validation) -> Value {
-    let groups = validation.scores().into_iter().map(|GroupScore { group, half, score }| {
-        let Score { rows, mean, median, worst, bias } = score;
-        json!({"group": group, "half": half.map(Half::name), "rows": rows,
-            "mean_error": mean, "median_error": median, "worst_error": worst, "bias": bias})
+    let groups = scores(validation).into_iter().map(|of: GroupScore| {
+        let peer =
+            of.peer.map(|peer| json!({"name": peer.name, "in_sample": peer.is_in_sample, "error": score(&peer.score)}));
+        json!({"group": of.group, "half": of.half.map(Half::name), "error": score(&of.score),
+            "baseline": of.baseline.as_ref().map(score), "best_peer": peer})
     });
     let rows = validation.cases.iter().zip(&validation.halves).map(|(case, half)| {
         let prediction = case.prediction;
         json!({"row_id": case.run.id, "group": case.run.group, "half": half.map(Half::name),
             "measured_s": case.measured, "predicted_s": prediction.map(|it| it.seconds), "error": case.error(),
-            "predicted_memory_bytes": prediction.map(|it| it.memory.get()),
+            "predicted_memory_bytes": prediction.map(|it| it.memory.get()), "memory_error": memory::error(case),
             "usable_memory_bytes": prediction.map(|it| it.capacity.get()),
             "fits": prediction.map(|it| it.fits()), "reason": case.reason})
     });
-    json!({"physics_version": PHYSICS_VERSION, "groups": groups.collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>()})
+    let ranks = ranks::ranks(validation).into_iter().map(|of| {
+        json!({"group": of.group, "row_id": of.first, "plans": of.plans, "tau_b": of.tau, "regret": of.regret,
+            "regret_of_best_of_three": of.best_of_three})
+    });
+    let ratios = ratios::ratios(validation).into_iter().map(|of| json!({"kind": of.kind, "error": score(&of.score)}));
+    let calls = memory::calls(validation)
+        .into_iter()
+        .map(|of| json!({"row_id": of.row, "share_of_usable": of.share, "false": of.is_false, "why_not": of.why}));
+    let bars = bars::bars(validation).into_iter().map(|of| {
+        json!({"what": of.what, "half": of.half, "measure": of.measure, "of": of.count, "bar": of.bar,
+            "reached": of.reached, "met": of.is_met()})
+    });
+    let is_ours = validation.halves.iter().any(Option::is_some);
+    json!({"physics_version": PHYSICS_VERSION, "groups": groups.collect::<Vec<_>>(),
+        "memory": memories(validation), "out_of_memory_calls": calls.collect::<Vec<_>>(),
+        "ranks": ranks.collect::<Vec<_>>(), "ratios": ratios.collect::<Vec<_>>(),
+        "bars": is_ours.then(|| bars.collect::<Vec<_>>()), "rows": rows.collect::<Vec<_>>()})
+}
+
+/// The memory errors of each group for programs.
+fn memories(validation: &Validation) -> Vec<Value> {
+    let groups = validation.cases.iter().map(|case| case.run.group.as_str()).unique();
+    let of = |group: &str| {
+        let members = validation.cases.iter().filter(|case| case.run.group == group);
+        Some(json!({"group": group, "error": score(&memory::score(members)?)}))
+    };
+    groups.filter_map(of).collect()
 }

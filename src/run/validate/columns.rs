@@ -49,6 +49,8 @@ const fn optional(
 /// The columns that mean something; others are kept out of the way, but for those that are called as a key of a sweep.
 pub const COLUMNS: &[Column] = &[
     needed("row_id", Holds::Text, None, "a name for the run, another one in each row"),
+    optional("source", Holds::Text, None, "where the run was published"),
+    optional("source_ref", Holds::Text, None, "where in it"),
     optional("model", Holds::Text, None, "what the source calls the model"),
     needed("layers", Holds::Count, Some(("model.layers", "")), "layers"),
     needed("hidden", Holds::Count, Some(("model.hidden", "")), "width of a token's vector"),

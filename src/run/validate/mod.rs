@@ -1,12 +1,19 @@
 //! Validation: measured runs predicted as points of a sweep are, and how far the predictions are off.
 
 pub mod assume;
+pub mod bars;
+pub mod baseline;
 pub mod columns;
 pub mod known;
 pub mod measurement;
+pub mod memory;
+pub mod peers;
 pub mod predict;
 pub mod question;
+pub mod ranks;
+pub mod ratios;
 pub mod score;
+pub mod sections;
 pub mod shipped;
 pub mod table;
 
@@ -17,6 +24,7 @@ use known::Known;
 use measurement::Measurement;
 pub use predict::{Case, Prediction};
 pub use score::Score;
+pub use sections::{GroupScore, Section};
 pub use shipped::Half;
 
 /// Measured runs, and what we make of them.
@@ -26,17 +34,6 @@ pub struct Validation {
     pub cases: Vec<Case>,
     /// Of the runs that we ship the half that each is in; of others none.
     pub halves: Vec<Option<Half>>,
-}
-
-/// The score of a group, and of a half of it where it has halves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GroupScore {
-    /// The group.
-    pub group: String,
-    /// The half.
-    pub half: Option<Half>,
-    /// Its score.
-    pub score: Score,
 }
 
 impl Validation {
@@ -68,21 +65,5 @@ impl Validation {
         });
         let halves = vec![None; cases.len()];
         if remarks.errors() == 0 { Ok(Self { cases, halves }) } else { Err(remarks) }
-    }
-
-    /// The score of every group and half that has one, in the order of the table.
-    #[must_use]
-    pub fn scores(&self) -> Vec<GroupScore> {
-        let of = |k: usize| (self.cases[k].run.group.as_str(), self.halves[k]);
-        let groups: Vec<&str> = self.cases.iter().map(|case| case.run.group.as_str()).unique().collect();
-        let halves = [None, Some(Half::Fitted), Some(Half::HeldOut)];
-        groups
-            .into_iter()
-            .cartesian_product(halves)
-            .filter_map(|(group, half)| {
-                let members = (0..self.cases.len()).filter(|&k| of(k) == (group, half)).map(|k| &self.cases[k]);
-                Some(GroupScore { group: group.to_owned(), half, score: Score::of_cases(members)? })
-            })
-            .collect()
     }
 }

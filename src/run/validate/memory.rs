@@ -1,0 +1,68 @@
+//! Memory: predicted against allocated bytes, and runs that were measured and do not fit by our account.
+
+use super::Validation;
+use super::predict::{Case, predict};
+use super::score::Score;
+use crate::run::evaluate::Evaluator;
+use crate::sweep::key::Id;
+use crate::units::{narrow, real};
+use crate::workload::Recompute;
+
+/// Bytes of a GiB.
+const GIB: f64 = 1_073_741_824.0;
+
+/// A run that does not fit by our account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The row.
+    pub row: String,
+    /// Predicted over usable bytes.
+    pub share: f64,
+    /// Whether the call is false: everything that matters is published, or nothing that is not makes it fit.
+    pub is_false: bool,
+    /// Why it is not.
+    pub why: &'static str,
+}
+
+/// The error of the predicted memory of a run, as a share; none if none was measured.
+#[must_use]
+pub fn error(case: &Case) -> Option<f64> {
+    Some(case.prediction?.memory.as_real() / (case.run.number("memory_gib")? * GIB) - 1.0)
+}
+
+/// The memory errors of some runs.
+pub fn score<'a>(cases: impl Iterator<Item = &'a Case>) -> Option<Score> {
+    Score::of(&cases.filter_map(error).collect::<Vec<_>>())
+}
+
+/// Every run that does not fit by our account.
+#[must_use]
+pub fn calls(validation: &Validation) -> Vec<Call> {
+    let full = validation.cases.iter().filter(|case| case.prediction.is_some_and(|prediction| !prediction.fits()));
+    let mut evaluator = Evaluator::default();
+    full.filter_map(|case| call(case, &mut evaluator)).collect()
+}
+
+fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
+    let prediction = case.prediction?;
+    let why = if case.run.text("micro_batch").is_none() {
+        "the micro batch is not published"
+    } else if case.run.text("recompute").is_none() && fits_somehow(case, evaluator) {
+        "it fits with more recomputation, which is not published"
+    } else {
+        ""
+    };
+    let share = prediction.memory.as_real() / prediction.capacity.as_real();
+    Some(Call { row: case.run.id.clone(), share, is_false: why.is_empty(), why })
+}
+
+/// Whether any recomputation makes a run fit.
+fn fits_somehow(case: &Case, evaluator: &mut Evaluator) -> bool {
+    let Some(question) = &case.question else { return false };
+    (0..Recompute::NAMES.len()).any(|level| {
+        let mut inputs = question.inputs.clone();
+        inputs.set(narrow(Id::Recompute as u64), real(level as u64), true);
+        inputs.complete();
+        predict(&inputs, evaluator).is_ok_and(|prediction| prediction.fits())
+    })
+}
