@@ -3,6 +3,7 @@
 use std::fs;
 
 use starsweep::run::document::dictionary;
+use starsweep::run::validate::page::{columns, page};
 use starsweep::sweep::document::{manual, schema};
 
 use crate::support::{read, root};
@@ -53,18 +54,30 @@ fn code_map() -> String {
     format!("| file | what it is |\n| --- | --- |\n{}\n", lines.join("\n"))
 }
 
+/// Holds what stands between two lines of a page to what is made for it.
+fn check_between(path: &str, start: &str, end: &str, expected: &str) {
+    let text = read(path);
+    let from = text.find(start).expect("the part's start") + start.len();
+    let to = text.find(end).expect("the part's end");
+    check(path, &format!("{}{expected}{}", &text[..from], &text[to..]));
+}
+
 #[test]
 fn the_code_map_is_current() {
-    let path = root().join("src/ARCHITECTURE.md");
-    let text = read("src/ARCHITECTURE.md");
     let (start, end) = ("<!-- code map: generated -->\n", "<!-- end of code map -->");
-    let from = text.find(start).expect("the map's start") + start.len();
-    let to = text.find(end).expect("the map's end");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, format!("{}{}{}", &text[..from], code_map(), &text[to..])).expect("a page is written");
-        return;
-    }
-    assert!(text[from..to] == code_map(), "the code map is stale: UPDATE_DOCS=1 cargo test docs");
+    check_between("src/ARCHITECTURE.md", start, end, &code_map());
+}
+
+#[test]
+fn the_measured_part_of_the_validation_is_current() {
+    let (start, end) = ("<!-- measured runs: generated -->\n", "<!-- end of measured runs -->");
+    check_between("tests/VALIDATION.md", start, end, &page().expect("tables of ours"));
+}
+
+#[test]
+fn the_columns_of_measurements_are_current() {
+    let (start, end) = ("<!-- columns: generated -->\n", "<!-- end of columns -->");
+    check_between("tests/data/measured/README.md", start, end, &columns());
 }
 
 #[test]

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use md5::{Digest as _, Md5};
-use starsweep::run::validate::known::Known;
+use starsweep::input::Source;
+use starsweep::run::validate::known::{self, Known};
 use starsweep::run::validate::shipped::{RUNS, halves, single_node};
+use starsweep::run::validate::table::Table;
 use starsweep::run::validate::{Half, Validation, measurement};
+use starsweep::sweep::preset;
 
 use crate::support::{code, read, run, text};
 
@@ -64,6 +67,44 @@ fn shipped_rows_have_no_mistakes_and_most_a_prediction() {
     }
 }
 
+/// The cells of a column of a table of ours.
+fn cells(file: &str, column: &str) -> Vec<String> {
+    let text = read(&format!("tests/data/measured/{file}"));
+    let table = Table::read(&text, Source::Input(0)).expect("a table");
+    table.rows.iter().map(|row| table.cell(row, column).unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn tables_of_ours_name_what_is_there() {
+    let rows: Vec<String> = halves().into_keys().collect();
+    let groups = cells("groups.csv", "group");
+    let is_there = |word: &String| groups.contains(word) || rows.iter().any(|id| id.starts_with(word));
+    let words = cells("bars.csv", "rows").into_iter().filter(|words| !words.starts_with("NVIDIA"));
+    let words = words.flat_map(|words| words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let shapes = [cells("shapes.csv", "row"), cells("shapes.csv", "against")].concat();
+    for word in words.chain(shapes).chain(cells("doubtful.csv", "rows")) {
+        assert!(is_there(&word), "there is no row or group `{word}`");
+    }
+    assert!(cells("peer_accuracy.csv", "row_id").iter().all(|id| rows.contains(id)));
+    let npus = cells("machines.csv", "npu").into_iter().map(|npu| ("cluster.npu", npu));
+    let links = cells("machines.csv", "links").into_iter().flat_map(|links| known::links(&links));
+    for (kind, name) in npus.chain(links.map(|link| ("cluster.network.0", link))).filter(|named| !named.1.is_empty()) {
+        assert!(preset::at(kind).is_some_and(|kind| kind.get(&name).is_some()), "there is no preset `{name}`");
+    }
+}
+
+#[test]
+fn the_answer_for_programs_has_every_table() {
+    let output = run(&["validate", "--json"]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for table in ["groups", "memory", "ranks", "ratios", "bars", "rows"] {
+        assert!(answer[table].as_array().is_some_and(|rows| !rows.is_empty()), "`{table}` is empty");
+    }
+    let ranks = answer["ranks"].as_array().expect("ranks");
+    assert_eq!(ranks.iter().filter(|ranks| ranks["group"] == "vtrain").count(), 96);
+}
+
 #[test]
 fn a_users_table_is_predicted() {
     let (_folder, path) =
@@ -72,7 +113,8 @@ fn a_users_table_is_predicted() {
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(answer["rows"][0]["predicted_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{answer}");
-    assert_eq!(answer["groups"][0]["rows"], 1);
+    assert_eq!(answer["groups"][0]["error"]["rows"], 1);
+    assert_eq!(answer["bars"], serde_json::Value::Null);
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod columns;
 pub mod known;
 pub mod measurement;
 pub mod memory;
+pub mod page;
 pub mod peers;
 pub mod predict;
 pub mod question;
