@@ -46,6 +46,7 @@ fn unfitted(unfit: &Unfit) -> anyhow::Error {
         Unfit::NoRuns => "`starsweep validate --rows` says of each row why",
         Unfit::NoConstants => "name presets that the runs use, in the file of `--constants`",
         Unfit::Zero(_) => "leave it out of the constants",
+        Unfit::NoHalves => "leave out `--half`",
         Unfit::NoGroup(_) => "`starsweep validate` has all groups",
     };
     WrongFlag { message: unfit.to_string(), help: Some(help.to_owned()) }.into()

@@ -28,7 +28,8 @@ pub fn validate(args: &ValidateArgs) -> anyhow::Result<Exit> {
     match found {
         Ok(validation) => {
             tell(&validation, args);
-            Ok(Exit::Complete)
+            let is_any = validation.cases.iter().any(|case| case.prediction.is_some());
+            Ok(if is_any { Exit::Complete } else { Exit::NothingFeasible })
         }
         Err(remarks) => Ok(wrong(&remarks)),
     }

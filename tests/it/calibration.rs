@@ -109,3 +109,19 @@ fn a_group_that_is_not_there_is_a_wrong_flag() {
     assert_eq!(code(&output), 2);
     assert!(text(&output.stderr).contains("there is no group `nobody`"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_table_of_ones_own_has_no_halves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mine.csv");
+    std::fs::write(&path, measured(0.5)).expect("a table is written");
+    let output = run(&["calibrate", &path.display().to_string(), "--half", "fitted"]);
+    assert_eq!(code(&output), 2);
+    assert!(text(&output.stderr).contains("has no halves"), "{}", text(&output.stderr));
+    let output = run(&["calibrate", &path.display().to_string()]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("each without itself") && said.contains("A100-SXM-80GB-fitted: {preset: A100-SXM-80GB"),
+        "{said}"
+    );
+}

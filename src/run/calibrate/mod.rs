@@ -42,6 +42,9 @@ pub enum Unfit {
     /// A constant is 0 in force.
     #[error("`{0}` is 0 in force: no factor moves it")]
     Zero(String),
+    /// A half is asked for of runs that have none.
+    #[error("a table of one's own has no halves")]
+    NoHalves,
     /// There is no such group.
     #[error("there is no group `{0}`")]
     NoGroup(String),
@@ -126,6 +129,9 @@ pub fn calibrate(validation: &Validation, constants: &Constants, ask: &Ask) -> R
     let groups: Vec<&str> = validation.cases.iter().map(|case| case.run.group.as_str()).unique().collect();
     if let Some(unknown) = ask.leave_out.iter().find(|group| !groups.contains(&group.as_str())) {
         return Err(Unfit::NoGroup(unknown.clone()));
+    }
+    if ask.half.is_some() && validation.halves.iter().all(Option::is_none) {
+        return Err(Unfit::NoHalves);
     }
     let bench = Bench::of(validation, constants)?;
     let is_out = |group: &String| ask.leave_out.contains(group) || constants.leave_out.contains(group);

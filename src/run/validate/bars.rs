@@ -98,6 +98,17 @@ pub fn bars(validation: &Validation) -> Vec<Bar> {
     table.rows.iter().map(bar).collect()
 }
 
+/// What a group may be off in the mean, or in the median where that is its bar; none if it has no bar.
+#[must_use]
+pub fn of_group(group: &str) -> Option<f64> {
+    let table = Table::of_ours(shipped!("bars.csv"));
+    let cell = |row: &Row, column: &str| table.cell(row, column).unwrap_or_default().to_owned();
+    let is_of_times = |row: &&Row| matches!(table.cell(row, "measure"), Some("mean" | "median"));
+    let is_of_group =
+        |row: &&Row| cell(row, "rows").split(' ').any(|word| group.starts_with(word) || word.starts_with(group));
+    table.rows.iter().find(|row| is_of_times(row) && is_of_group(row)).map(|row| share(&cell(row, "bar")))
+}
+
 /// A share as it is written: `3.5 %`.
 fn share(text: &str) -> f64 {
     Quantity::parse(text).map_or(f64::NAN, |quantity| quantity.value)

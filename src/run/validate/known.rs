@@ -87,6 +87,13 @@ impl Known {
         (group, row.map_or_else(Vec::new, |row| keys(table, row, &["rows", "experts", "group"])))
     }
 
+    /// The group of rows that no line but the last is for.
+    #[must_use]
+    pub fn rest(&self) -> &str {
+        let table = &self.groups;
+        table.rows.last().and_then(|row| table.cell(row, "group")).unwrap_or_default()
+    }
+
     /// Keys that follow from what a model is called, and its attention.
     pub fn facts<'a>(&self, cell: impl Fn(&str) -> Option<&'a str>) -> Vec<(String, String)> {
         let table = &self.models;

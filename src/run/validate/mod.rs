@@ -28,6 +28,9 @@ pub use score::Score;
 pub use sections::{GroupScore, Section};
 pub use shipped::Half;
 
+/// The group of runs whose source is not said.
+const OWN: &str = "measured";
+
 /// Measured runs, and what we make of them.
 #[derive(Debug)]
 pub struct Validation {
@@ -57,7 +60,10 @@ impl Validation {
     /// Every mistake, with its line, its column and what was expected.
     pub fn of(name: &str, text: &str) -> Result<Self, Remarks> {
         let known = Known::tables();
-        let runs: Vec<Measurement> = measurement::read(name, text, known)?;
+        let mut runs: Vec<Measurement> = measurement::read(name, text, known)?;
+        for run in runs.iter_mut().filter(|run| run.group == known.rest()) {
+            run.group = run.text("source").unwrap_or(OWN).to_owned();
+        }
         let cases = predict::cases(runs, known);
         let mut remarks = Remarks::default();
         remarks.add(name.to_owned(), text.to_owned());

@@ -7,9 +7,12 @@ use itertools::Itertools as _;
 use super::assume::ASSUMPTIONS;
 use super::columns::{COLUMNS, Column};
 use super::sections::{Section, percent, sections};
-use super::{Half, Validation};
+use super::{Half, Validation, bars};
 use crate::input::Remarks;
 use crate::run::calibrate::{Ask, Calibration, calibrate, our_constants, written};
+
+/// How many times its bar a source may be off that the fit has not seen.
+const UNSEEN: f64 = 1.6;
 
 /// The page's part.
 ///
@@ -68,7 +71,9 @@ fn of_fit(fit: &Calibration) -> [Section; 2] {
         std::iter::once(fitted.constant.name()).chain(values).collect()
     });
     let without = fit.without_group.iter().map(|(group, score)| {
-        vec![group.clone(), score.rows.to_string(), percent(score.mean), percent(score.median), percent(score.worst)]
+        let most = bars::of_group(group).map(|bar| percent(UNSEEN * bar)).unwrap_or_default();
+        let shares = [score.mean, score.median, score.worst].map(percent);
+        [group.clone(), score.rows.to_string()].into_iter().chain(shares).chain([most]).collect()
     });
     [
         Section {
@@ -78,7 +83,7 @@ fn of_fit(fit: &Calibration) -> [Section; 2] {
         },
         Section {
             title: "Each source, predicted by such a fit without it".to_owned(),
-            header: vec!["group", "rows", "mean", "median", "worst"],
+            header: vec!["group", "rows", "mean", "median", "worst", "at most"],
             rows: without.collect(),
         },
     ]

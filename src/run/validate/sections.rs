@@ -95,17 +95,31 @@ fn cells(score: &Score) -> [String; 5] {
 }
 
 fn sources(validation: &Validation) -> Section {
-    let header =
-        ["group", "half", "rows", "mean", "median", "worst", "bias", "baseline", "best peer", "its rows", "which"];
+    let header = [
+        "group",
+        "half",
+        "rows",
+        "mean",
+        "median",
+        "worst",
+        "bias",
+        "baseline",
+        "of it",
+        "best peer",
+        "its rows",
+        "which",
+    ];
     let row = |of: GroupScore| {
         let half = of.half.map_or("", Half::name).to_owned();
-        let baseline = or_none(of.baseline.map(|score| percent(score.mean)));
+        let baseline = of.baseline.map(|score| score.mean);
+        let of_it = baseline.map(|baseline| format!("{:.0} %", 100.0 * of.score.mean / baseline));
+        let baseline = [or_none(baseline.map(percent)), or_none(of_it)];
         let star = |peer: &Peer| if peer.is_in_sample { " in sample" } else { "" };
         let peer = of.peer.as_ref();
         let named = peer.map(|peer| format!("{}{}", peer.name, star(peer))).unwrap_or_default();
         let its =
             [or_none(peer.map(|peer| percent(peer.score.mean))), or_none(peer.map(|peer| peer.score.rows.to_string()))];
-        [of.group, half].into_iter().chain(cells(&of.score)).chain([baseline]).chain(its).chain([named]).collect()
+        [of.group, half].into_iter().chain(cells(&of.score)).chain(baseline).chain(its).chain([named]).collect()
     };
     let title =
         "Step times: |predicted / measured - 1|, beside one utilisation for each NPU and precision, and the best peer";
