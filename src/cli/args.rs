@@ -335,7 +335,7 @@ fn half(name: String) -> Half {
 /// Arguments of `list`.
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
-    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, dimension_orders, chunk_orders, strategies, metrics, keys, quirks
+    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, dimension_orders, chunk_orders, strategies, schedules, metrics, keys, quirks
     #[arg(value_name = "KIND")]
     pub what: Option<String>,
 }

@@ -10,6 +10,8 @@ use super::outside::RELATIVE_TO;
 use super::preset;
 use super::resolve::TOP;
 use crate::units::{Unit, human, index, plain, whole};
+use crate::workload::Schedule;
+use crate::workload::strategy::Strategy;
 
 /// `sweeps/README.md`: every key with its meaning, unit, default and an example.
 #[must_use]
@@ -44,11 +46,28 @@ pub fn manual() -> String {
         let names: Vec<_> = kind.presets.iter().map(|preset| format!("`{}`", preset.key)).collect();
         let _ = writeln!(text, "| {} | {} |", kind.name, names.join(", "));
     }
+    parts(&mut text);
     let later: Vec<_> = LATER.iter().map(|later| format!("`{}` ({})", later.0, later.1)).collect();
     let _ = writeln!(text, "\n## Not understood yet\n\nRefused by name, with their place: {}.", later.join(", "));
     let foreign: Vec<_> = FOREIGN.iter().map(|foreign| format!("`{}`", foreign.0)).collect();
     let _ = writeln!(text, "\nWords of other tools, answered with ours: {}.", foreign.join(", "));
     text
+}
+
+/// What a plan is made of: strategies, in the order in which they divide a job, and schedules, each with a small case.
+fn parts(text: &mut String) {
+    let strategies = Strategy::ALL.iter().map(|one| (one.name(), one.part().summary(), one.part().example()));
+    let schedules = Schedule::ALL.iter().map(|one| (one.name(), one.part().summary(), one.part().example()));
+    let head = "| what it does, by which keys | for example |\n| --- | --- | --- |";
+    let order = "In the order in which they divide a job. What does not go together is infeasible, with its reason (`results/README.md`).";
+    let _ = writeln!(text, "\n## Strategies\n\n{order}\n\n| strategy {head}");
+    for (name, summary, example) in strategies {
+        let _ = writeln!(text, "| {name} | {summary} | {example} |");
+    }
+    let _ = writeln!(text, "\n## Schedules of a pipeline\n\n| `schedule` {head}");
+    for (name, summary, example) in schedules {
+        let _ = writeln!(text, "| `{name}` | {summary} | {example} |");
+    }
 }
 
 fn push_key(text: &mut String, key: &Key) {

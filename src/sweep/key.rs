@@ -446,6 +446,8 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("pipeline", "the word is `pp`"),
     ("data", "the word is `dp`"),
     ("expert", "the word is `ep`"),
+    ("context", "the word is `cp`"),
+    ("pipeline_schedule", "the word is `schedule`"),
     ("microbatch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
     ("micro_batch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
     ("batch_size", "the word is `global_batch`, with its unit: `2048 seq`"),

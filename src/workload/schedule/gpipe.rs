@@ -40,4 +40,8 @@ impl PipelineSchedule for Gpipe {
     fn summary(&self) -> &'static str {
         "all forward passes, then all backward passes: all microbatches in flight [Huang19]"
     }
+
+    fn example(&self) -> &'static str {
+        "4 stages of 3 ms, 8 microbatches: the same bubble of 9 ms, and 8 microbatches in flight in place of 4"
+    }
 }

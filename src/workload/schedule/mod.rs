@@ -83,6 +83,9 @@ pub trait PipelineSchedule {
 
     /// One line on what it is, with its source.
     fn summary(&self) -> &'static str;
+
+    /// What it comes to in a small case, worked out by hand.
+    fn example(&self) -> &'static str;
 }
 
 registry! {

@@ -78,6 +78,10 @@ impl PipelineSchedule for OneFOneB {
     fn summary(&self) -> &'static str {
         "forward passes to warm up, then forward and backward in turns; with vpp chunks interleaved [Narayanan21]"
     }
+
+    fn example(&self) -> &'static str {
+        "4 stages of 3 ms, 8 microbatches: 24 ms and a bubble of 9 ms; interleaved with `vpp: 3` of 3 ms"
+    }
 }
 
 /// Forward passes before the first backward pass follows one.

@@ -65,6 +65,10 @@ impl ParallelStrategy for Expert {
     fn summary(&self) -> &'static str {
         "ep, expert_imbalance: experts spread over tp x cp x dp, two all-to-alls a layer and pass [Shazeer17]"
     }
+
+    fn example(&self) -> &'static str {
+        "8,192 tokens to 2 of 8 experts, `tp: 8`: 2,048 pairs a rank; at a width of 4,096 an all-to-all of 17 MB there and one back"
+    }
 }
 
 /// Token-expert pairs of the busiest NPU of an expert group over the mean.

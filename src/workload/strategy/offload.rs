@@ -26,4 +26,8 @@ impl ParallelStrategy for Offload {
     fn summary(&self) -> &'static str {
         "offload_optimizer: states in a tier, streamed in and out once a step [Ren21]"
     }
+
+    fn example(&self) -> &'static str {
+        "12 B for each of a billion parameters at 64 GB/s each way: 0.19 s a step"
+    }
 }

@@ -47,6 +47,10 @@ impl ParallelStrategy for Pipeline {
     fn summary(&self) -> &'static str {
         "pp, vpp, layer_split, schedule: stages of layers, a message a microbatch, chunk and way [Narayanan21]"
     }
+
+    fn example(&self) -> &'static str {
+        "126 layers, `pp: 16`, `vpp: 8`, `light_ends`: 128 places of one layer, of which embedding and head take the first and the last"
+    }
 }
 
 /// Layers that each chunk has room for, and how many are missing in the first and in the last chunk of the model.

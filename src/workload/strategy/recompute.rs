@@ -16,4 +16,8 @@ impl ParallelStrategy for Recomputation {
     fn summary(&self) -> &'static str {
         "recompute: none, selective (the core of attention) or full (every layer from its input) [Korthikanti22]"
     }
+
+    fn example(&self) -> &'static str {
+        "4 sequences of 2,048 at a width of 6,144, 64 heads, dropout, `tp: 8`: a layer keeps 885 MB; 214 MB without the core, 13 MB from its input"
+    }
 }
