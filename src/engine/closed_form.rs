@@ -10,7 +10,7 @@ use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
 use crate::workload::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
-use crate::workload::schedule::Pace;
+use crate::workload::schedule::{Pace, Passage};
 
 /// What one microbatch, or the end of a step, costs an NPU.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,6 +82,7 @@ struct ClassCost {
     forward: Tally,
     backward: Tally,
     step: Tally,
+    passage: Passage,
 }
 
 /// How many prices are remembered: more than the different collectives of any class.
@@ -271,9 +272,8 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
-        let through = once + cost.forward.hidden_sends + cost.backward.hidden_sends;
         is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
-        pace.add(through, class.stage, class.stages, &program.shape());
+        pace.add(cost.passage, class.stage, class.stages, &program.shape());
         if cost.step.total() > step.total() {
             step = cost.step;
         }
@@ -355,6 +355,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             Phase::Backward => &mut cost.backward,
             Phase::Step => &mut cost.step,
         };
+        cost.passage.add(once.total() + once.hidden_sends, block);
         tally.add(&once, block.repeat, prices.system.network.dims.len());
     }
     cost

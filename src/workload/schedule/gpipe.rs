@@ -33,8 +33,8 @@ impl PipelineSchedule for Gpipe {
     /// ```
     ///
     /// Worked: p = 4, F + B = 3 ms: 9 ms, however many microbatches there are.
-    fn bubble(&self, pace: &Pace, _shape: &Shape) -> Time {
-        pace.all.saturating_sub(pace.slowest())
+    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
+        pace.idle(shape)
     }
 
     fn summary(&self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use super::Training;
 use super::infeasible::Infeasible;
-use super::program::Phase;
+use super::program::{Block, Phase};
 use crate::registry::registry;
 use crate::units::Time;
 
@@ -28,37 +28,82 @@ pub struct Unit {
     pub microbatch: u64,
 }
 
-/// How long stages take for one microbatch, there and back.
+/// How long one microbatch takes through a stage, there and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passage {
+    /// Through all of it.
+    pub whole: Time,
+    /// Through the layers of its first chunk.
+    pub first_layers: Time,
+    /// Through the layers of its last chunk.
+    pub last_layers: Time,
+    /// Through what is no layer.
+    pub others: Time,
+}
+
+impl Passage {
+    /// Adds a block that takes so long once; what is done once a step does not count.
+    pub fn add(&mut self, once: Time, block: &Block) {
+        if block.phase == Phase::Step {
+            return;
+        }
+        self.whole += once * block.repeat;
+        match block.layers {
+            Some(layers) => {
+                self.first_layers += once * layers.first;
+                self.last_layers += once * layers.last;
+            }
+            None => self.others += once * block.repeat,
+        }
+    }
+}
+
+/// The passages of all stages, and what the slowest of them waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
+    /// All stages together.
+    pub all: Time,
     /// The first stage.
     pub first: Time,
     /// The slowest of those between; none in a pipeline of two.
     pub between: Option<Time>,
     /// The last stage.
     pub last: Time,
-    /// All stages together.
-    pub all: Time,
+    slowest: Time,
+    /// Layers of the first chunk, and what is no layer, of all stages so far.
+    sum: [Time; 2],
+    /// The same of the stages before the slowest, and with the last chunk of those behind it.
+    waits: [Time; 2],
 }
 
 impl Pace {
-    /// Adds `stages` like the one with this number, in a pipeline of this shape.
-    pub fn add(&mut self, time: Time, stage: u64, stages: u64, shape: &Shape) {
-        self.all += time * stages;
+    /// Adds `stages` like the one with this number, in a pipeline of this shape; in their order.
+    pub fn add(&mut self, passage: Passage, stage: u64, stages: u64, shape: &Shape) {
+        let Passage { whole, first_layers, last_layers, others } = passage;
+        let mut behind = stages;
+        if whole > self.slowest {
+            (self.slowest, self.waits) = (whole, self.sum);
+            behind -= 1;
+        }
+        self.waits = [self.waits[0] + last_layers * behind, self.waits[1] + others * behind];
+        self.sum = [self.sum[0] + first_layers * stages, self.sum[1] + others * stages];
+        self.all += whole * stages;
         if stage == 0 {
-            self.first = time;
+            self.first = whole;
         }
         if stage + 1 == shape.stages {
-            self.last = time;
+            self.last = whole;
         } else if stage > 0 {
-            self.between = self.between.max(Some(time));
+            self.between = self.between.max(Some(whole));
         }
     }
 
-    /// The slowest stage.
+    /// How long the slowest stage waits for the first microbatch: through the first chunk of the stages before it and through the
+    /// last of those behind it, there and back. What is no layer is spread over the v chunks.
     #[must_use]
-    pub fn slowest(&self) -> Time {
-        self.first.max(self.last).max(self.between.unwrap_or(Time::ZERO))
+    pub fn idle(&self, shape: &Shape) -> Time {
+        let [layers, others] = self.waits;
+        layers + others / shape.chunks
     }
 }
 

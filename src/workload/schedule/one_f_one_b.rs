@@ -58,21 +58,20 @@ impl PipelineSchedule for OneFOneB {
     /// The first microbatch goes through all stages, the others follow at the pace of the slowest:
     ///
     /// ```text
-    /// (sum(F + B) - max(F + B)) / v + U                                         [Narayanan21]
+    /// sum(F + B) - max(F + B) + U, of one chunk each                             [Narayanan21]
     /// ```
     ///
-    /// Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
+    /// These are the first chunks of the stages before the slowest, and the last of those behind it. Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
     /// hides the other while the first p microbatches go through: U is p times the smaller of the two. Worked: p = 4, v = 1,
     /// F + B = 3 ms: 9 ms.
     fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        let idle = pace.all.saturating_sub(pace.slowest());
         let uneven = match pace.between {
             Some(between) if shape.chunks > 1 => {
                 pace.first.min(pace.last).saturating_sub(between) * shape.microbatches.min(shape.stages)
             }
             _ => Time::ZERO,
         };
-        idle / shape.chunks + uneven
+        pace.idle(shape) + uneven
     }
 
     fn summary(&self) -> &'static str {
@@ -93,6 +92,7 @@ fn warm_up(stage: u64, shape: &Shape) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Passage;
     use super::*;
 
     /// At most so many passes of some chunks are between their forward and their backward unit.
@@ -124,11 +124,16 @@ mod tests {
     #[test]
     fn even_stages_wait_for_p_minus_1_passes() {
         let pass = Time::picoseconds(3_000_000_000);
-        let mut pace = Pace::default();
-        let shape = |chunks| Shape { stages: 4, chunks, microbatches: 8 };
-        for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
-            pace.add(pass, stage, stages, &shape(1));
-        }
-        assert_eq!([1, 3].map(|chunks| OneFOneB.bubble(&pace, &shape(chunks))), [pass * 3, pass]);
+        let bubble = |chunks: u64| {
+            let shape = Shape { stages: 4, chunks, microbatches: 8 };
+            let layers = pass / chunks;
+            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, others: Time::ZERO };
+            let mut pace = Pace::default();
+            for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
+                pace.add(passage, stage, stages, &shape);
+            }
+            OneFOneB.bubble(&pace, &shape)
+        };
+        assert_eq!([1, 3].map(bubble), [pass * 3, pass]);
     }
 }
