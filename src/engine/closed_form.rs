@@ -253,11 +253,11 @@ impl Pair {
 /// How long a program takes on a machine.
 ///
 /// ```text
-/// T = m * max(F + B) + bubble + max(step)                                      [Narayanan21]
+/// T = m * max(F + B) + bubble + max(step - drain)                              [Narayanan21]
 /// ```
 ///
-/// m microbatches, F and B the passes of one microbatch through one stage, max over the p stages; the bubble is the schedule's. Even
-/// stages without communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest.
+/// m microbatches, F and B the passes of one microbatch through one stage, max over the p stages; the bubble is the schedule's. A stage begins
+/// the end of its step while the last microbatch goes back through those before it, its drain. Even stages without communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest.
 ///
 /// Worked: 1F1B, p = 4, m = 8, F + B = 3 ms: 8 * 3 + 3 * 3 = 33 ms, bubble 9 of 33 = 3 / 11.
 ///
@@ -266,17 +266,15 @@ impl Pair {
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
     let mut prices = Prices::new(placement, system);
     let mut slowest: Option<(Time, ClassCost)> = None;
-    let mut step = Tally::default();
+    let mut end = Time::ZERO;
     let mut pace = Pace::default();
     let mut is_beyond = false;
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
         let once = cost.forward.total() + cost.backward.total();
         is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
+        end = end.max(cost.step.total().saturating_sub(pace.drain(&program.shape())));
         pace.add(cost.passage, class.stage, class.stages, &program.shape());
-        if cost.step.total() > step.total() {
-            step = cost.step;
-        }
         if slowest.as_ref().is_none_or(|slowest| once > slowest.0) {
             slowest = Some((once, cost));
         }
@@ -287,9 +285,9 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let dims = system.network.dims.len();
     sum.add(&slowest.forward, program.microbatches, dims);
     sum.add(&slowest.backward, program.microbatches, dims);
-    sum.add(&step, 1, dims);
-    let bubble = program.schedule.part().bubble(&pace, &program.shape());
-    let total = sum.total() + bubble;
+    let total = sum.total() + program.schedule.part().bubble(&pace, &program.shape()) + end;
+    sum.add(&slowest.step, 1, dims);
+    let bubble = total.saturating_sub(sum.total());
     if is_beyond || total == Time::MAX || pace.all == Time::MAX {
         return Err(too_long);
     }

@@ -39,6 +39,8 @@ pub struct Passage {
     pub last_layers: Time,
     /// Through what is no layer.
     pub others: Time,
+    /// Back through the layers of its first chunk, and through what is no layer.
+    pub back: [Time; 2],
 }
 
 impl Passage {
@@ -54,6 +56,12 @@ impl Passage {
                 self.last_layers += once * layers.last;
             }
             None => self.others += once * block.repeat,
+        }
+        if block.phase == Phase::Backward {
+            match block.layers {
+                Some(layers) => self.back[0] += once * layers.first,
+                None => self.back[1] += once * block.repeat,
+            }
         }
     }
 }
@@ -72,14 +80,16 @@ pub struct Pace {
     slowest: Time,
     /// Layers of the first chunk, and what is no layer, of all stages so far.
     sum: [Time; 2],
-    /// The same of the stages before the slowest, and with the last chunk of those behind it.
+    /// The way back through these, of all stages so far.
+    back: [Time; 2],
+    /// What `sum` was of the stages before the slowest, and with the last chunk of those behind it.
     waits: [Time; 2],
 }
 
 impl Pace {
     /// Adds `stages` like the one with this number, in a pipeline of this shape; in their order.
     pub fn add(&mut self, passage: Passage, stage: u64, stages: u64, shape: &Shape) {
-        let Passage { whole, first_layers, last_layers, others } = passage;
+        let Passage { whole, first_layers, last_layers, others, back } = passage;
         let mut behind = stages;
         if whole > self.slowest {
             (self.slowest, self.waits) = (whole, self.sum);
@@ -87,6 +97,7 @@ impl Pace {
         }
         self.waits = [self.waits[0] + last_layers * behind, self.waits[1] + others * behind];
         self.sum = [self.sum[0] + first_layers * stages, self.sum[1] + others * stages];
+        self.back = [self.back[0] + back[0] * stages, self.back[1] + back[1] * stages];
         self.all += whole * stages;
         if stage == 0 {
             self.first = whole;
@@ -96,6 +107,13 @@ impl Pace {
         } else if stage > 0 {
             self.between = self.between.max(Some(whole));
         }
+    }
+
+    /// How long the last microbatch goes back through the stages so far, once those behind them are done.
+    #[must_use]
+    pub fn drain(&self, shape: &Shape) -> Time {
+        let [layers, others] = self.back;
+        layers + others / shape.chunks
     }
 
     /// How long the slowest stage waits for the first microbatch: through the first chunk of the stages before it and through the

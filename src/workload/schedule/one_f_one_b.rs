@@ -127,7 +127,7 @@ mod tests {
         let bubble = |chunks: u64| {
             let shape = Shape { stages: 4, chunks, microbatches: 8 };
             let layers = pass / chunks;
-            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, others: Time::ZERO };
+            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, others: Time::ZERO, back: [Time::ZERO; 2] };
             let mut pace = Pace::default();
             for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
                 pace.add(passage, stage, stages, &shape);
