@@ -105,6 +105,16 @@ fn random_combinations_of_strategies_take_the_time_of_their_whole_graph() {
 }
 
 #[test]
+fn random_combinations_with_copies_of_shards_take_the_time_of_their_whole_graph() {
+    let yaml = COMBINATIONS.replace("zero: [0, 1, 2, 3]", "zero: [1, 2, 3]\n  zero_shard: [2, 4, 8]");
+    let sweep = resolve(&yaml, &[], &vocabulary()).expect("a sweep");
+    let mut found = differences(&sweep, 200);
+    let [median, most, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+}
+
+#[test]
 fn collectives_take_the_time_of_their_chunks_one_by_one() {
     let sweep = quickstart();
     let mut systems: Vec<System> = Vec::new();
