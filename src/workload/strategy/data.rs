@@ -72,15 +72,14 @@ impl ParallelStrategy for Data {
         if plan.zero < 2 {
             let collective = if plan.zero == 0 { Collective::AllReduce } else { Collective::ReduceScatter };
             move_states(collective, precision.gradient, held, program);
-            program.close_block(Phase::Step, 1, Some(Phase::Backward));
         }
         if plan.zero_shard.is_some_and(|shard| shard < plan.replicas()) {
             let shards = share.optimizer_shards;
             let shard = held.dense / shards.dense + held.expert / shards.expert;
             let size = Bytes::from_real(precision.gradient * shard);
             program.push(Work::Collective { collective: Collective::AllReduce, group: Group::Replica, size }, Account::Data);
-            program.close_block(Phase::Step, 1, Some(Phase::Backward));
         }
+        program.close_block(Phase::Step, 1, Some(Phase::Backward));
         if plan.zero == 1 || plan.zero == 2 {
             move_states(Collective::AllGather, precision.weight, held, program);
             program.close_block(Phase::Step, 1, Some(Phase::Forward));
