@@ -325,7 +325,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
                 let part = |share: u64, window: u64| {
                     let own = once.busy.map(|busy| busy.map(|time| time * share / layers));
                     let window = |time: Time| but_one(time) * window / v;
-                    let others = |k: usize| window(pass.busy[k][1]);
+                    let others = |k: usize| window(pass.busy[k][0] + pass.busy[k][1]);
                     Tally::left(data * share / layers, window(pass.total()), &own, others)
                 };
                 // All but one layer of one chunk beneath that chunk, or all but one layer of all.
