@@ -111,7 +111,7 @@ fn random_combinations_with_copies_of_shards_take_the_time_of_their_whole_graph(
     let mut found = differences(&sweep, 200);
     let [median, most, worst] = spread(&mut found);
     let farthest = &found.last().expect("a point").1;
-    assert!(median <= 0.001 && most <= 0.02 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
+    assert!(median <= 0.001 && most <= 0.03 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
 }
 
 #[test]
