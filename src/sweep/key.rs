@@ -265,7 +265,7 @@ keys! {
     Fp32 = "cluster.npu.fp32", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp32 matrix products";
     Fp4 = "cluster.npu.fp4", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp4 matrix products";
     GemmEfficiency = "cluster.npu.gemm_efficiency", Kind::Share, Default::Is(0.75), None,
-        "share of the peak that large matrix products reach; the default is the middle of what is measured on A100 and H100, 0.70 to 0.83 [StepFit]";
+        "share of the peak that large matrix products reach in whole tiles; the default lies between what is fitted on A100 and H100, 0.71 to 0.83 [StepFit]";
     AttentionEfficiency = "cluster.npu.attention_efficiency", Kind::Share, Default::Is(0.5), None,
         "share of the 16-bit peak that fused causal attention reaches forward, with heads of 128 [StepFit]";
     PortedAttention = "cluster.npu.ported_attention_efficiency", Kind::Share, Default::Like("cluster.npu.attention_efficiency"), None,
@@ -295,7 +295,7 @@ keys! {
         "whether its fused attention is written for the generation of the NPU: `attention_efficiency`, or else `ported_attention_efficiency`";
     AttentionShare = "software.attention", quantity(Unit::NONE), Default::Is(1.0), None,
         "share of these that its fused attention reaches [StepFit]";
-    OddHeads = "software.odd_heads", quantity(Unit::NONE), Default::Is(4.8), None,
+    OddHeads = "software.odd_heads", quantity(Unit::NONE), Default::Is(5.5), None,
         "how much longer products of unfused attention take for heads of a size that is no multiple of 8 [StepFit]";
     Dispatch = "software.dispatch", at_least_zero(Unit::SECOND), Default::Is(1e-5), None,
         "time in which the host sends one operation to the NPU [StepFit]";

@@ -20,6 +20,13 @@ pub struct Precision {
 }
 
 impl Precision {
+    /// Bytes of an element that is gathered for a linear layer: it is cast before, so one byte where formats have 8 bits or fewer
+    /// [Micikevicius22].
+    #[must_use]
+    pub const fn gathered(&self) -> f64 {
+        if self.compute.is_cast() { 1.0 } else { self.activation }
+    }
+
     /// Bytes that an optimizer step reads and writes a parameter: all states both ways, the gradient in, the weight out.
     #[must_use]
     pub fn update_traffic(&self) -> f64 {

@@ -68,7 +68,8 @@ impl ParallelStrategy for Tensor {
             (false, true) => return,
             (false, false) => Collective::AllReduce,
         };
-        let size = Bytes::from_real(precision.activation * share.tokens * real(model.hidden));
+        let element = if collective == Collective::AllGather { precision.gathered() } else { precision.activation };
+        let size = Bytes::from_real(element * share.tokens * real(model.hidden));
         let work = Work::Collective { collective, group: Group::Tensor, size };
         if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward {
             program.push_beside(work, Account::Tensor);
