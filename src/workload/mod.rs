@@ -7,6 +7,7 @@ pub mod footprint;
 pub mod infeasible;
 pub mod layer;
 pub mod layers;
+pub mod members;
 pub mod placement;
 pub mod plan;
 pub mod precision;
