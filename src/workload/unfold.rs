@@ -1,10 +1,12 @@
 //! `unfold`: a folded program as one graph for each pipeline stage, every operation of every microbatch.
 //!
+//! An operation's number is its place among all of its stage, where nothing is summed up, so it is the same whether sums are or not.
 //! Operations of a block run one after the other, those of the data stream beside them; a repeat begins when both are done. A
 //! pass beneath which nothing else goes on takes the sum of its blocks, which is worked out once and stands in the graph.
 //! Stages run them in the order of the plan's schedule.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::placement::Group;
 use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
@@ -47,6 +49,9 @@ pub struct Unfolded {
     pub sums: Vec<Vec<(usize, u64)>>,
 }
 
+/// The tag of what the first stage and the last send each other once a step: the gradients of a tied embedding.
+const TIED: u64 = u64::MAX;
+
 /// What a program's operations cost where it is placed.
 pub trait Prices {
     /// How many ranks a group has.
@@ -59,11 +64,20 @@ pub trait Prices {
     fn system(&self) -> &System;
 }
 
+/// What becomes of a pass beneath which nothing else goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passes {
+    /// It is one operation, the sum of its blocks.
+    Summed,
+    /// All of its operations, each with a name.
+    Whole,
+}
+
 /// Unfolds a program.
 ///
 /// # Errors
 /// Never for a program that was built; a graph is checked as any other.
-pub fn unfold(program: &Program, prices: &dyn Prices) -> Result<Unfolded, Broken> {
+pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<Unfolded, Broken> {
     let is_pass = |block: &&Block| block.phase != Phase::Step;
     let mut operations = program.blocks.iter().filter(is_pass).flat_map(|block| program.operations_of(block));
     let message = operations.find_map(|operation| match operation.work {
@@ -76,32 +90,27 @@ pub fn unfold(program: &Program, prices: &dyn Prices) -> Result<Unfolded, Broken
     for stage in 0..program.stages {
         let holds = |class: &&RankClass| (class.stage..class.stage + class.stages).contains(&stage);
         let Some(class) = program.classes.iter().find(holds) else { continue };
-        let writer = |stage| Writer {
+        let mut writer = Writer {
             program,
             stage,
             prices,
             message,
+            passes,
+            doing: String::new(),
             draft: Draft::default(),
             accounts: Vec::new(),
+            next: 0,
             last: None,
             data: None,
         };
-        let mut stage_writer = writer(stage);
-        stage_writer.step(class, &mut known, &mut unfolded.sums);
-        unfolded.stages.push(stage_writer.finish()?);
-        for &(block, _) in unfolded.sums.iter().flatten() {
-            if (class.start..class.end).contains(&block) && !unfolded.blocks.contains_key(&block) {
-                let mut writer = writer(stage);
-                writer.repeat(&program.blocks[block]);
-                unfolded.blocks.insert(block, writer.finish()?);
-            }
-        }
+        writer.step(class, &mut known, &mut unfolded)?;
+        unfolded.stages.push(writer.finish()?);
     }
     Ok(unfolded)
 }
 
-/// Sums by their first block, pass and chunk.
-type Known = BTreeMap<(usize, bool, u64), u32>;
+/// Sums and how many operations each stands for, by their first block, pass and chunk.
+type Known = BTreeMap<(usize, bool, u64), (u32, u64)>;
 
 /// The main stream of a block: communication and computations beside it, since both began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,8 +136,13 @@ struct Writer<'a> {
     prices: &'a dyn Prices,
     /// Bytes of a message between stages.
     message: Bytes,
+    passes: Passes,
+    /// The pass that is being written, in words; only where operations have names.
+    doing: String,
     draft: Draft,
     accounts: Vec<On>,
+    /// The number of the next operation.
+    next: u64,
     /// The last operation of the main stream, and of the data stream where the main one has not met it.
     last: Option<u64>,
     data: Option<u64>,
@@ -136,7 +150,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// All units, and what is done once a step before, beneath and behind them.
-    fn step(&mut self, class: &RankClass, known: &mut Known, sums: &mut Vec<Vec<(usize, u64)>>) {
+    fn step(&mut self, class: &RankClass, known: &mut Known, unfolded: &mut Unfolded) -> Result<(), Broken> {
         let program = self.program;
         let blocks = program.blocks_of(class);
         let Program { microbatches, chunks, overlap, .. } = *program;
@@ -174,34 +188,25 @@ impl Writer<'_> {
             if is_first && unit.chunk > 0 {
                 self.data = weights[index(unit.chunk)].take();
             }
+            self.begin(unit);
             self.receive(unit);
             let is_beneath = weights.iter().any(Option::is_some) || sent.is_some();
             let is_alone = !(is_beneath || gradients && of_step(Some(Phase::Backward)).next().is_some());
-            if is_alone {
-                let place = *known.entry((class.start, unit.pass == Phase::Forward, unit.chunk)).or_insert_with(|| {
-                    let parts = (class.start..).zip(blocks).filter(|(_, block)| block.phase == unit.pass);
-                    let parts = parts.filter(|(_, block)| !program.is_message(block));
-                    sums.push(parts.map(|(k, block)| (k, share(block, blocks, unit.chunk, chunks))).collect());
-                    narrow(sums.len() as u64 - 1)
-                });
-                let id = self.push(trace::Work::Sum { place }, On::Sum(place), self.base());
-                (self.last, self.data) = (Some(id), None);
-                self.send(unit);
-                sent = self.gradients(
-                    is_last && unit.chunk > 0,
-                    rest(unit.chunk),
-                    layers,
-                    of_step(Some(Phase::Backward)),
-                    sent,
-                );
-                continue;
-            }
-            for block in of_pass().filter(|block| !program.is_message(block)) {
-                for _ in 0..share(block, blocks, unit.chunk, chunks) {
-                    self.repeat(block);
-                    // Gradients of all layers but the one that is ready last go out beneath the pass.
-                    if block.repeat == layers && std::mem::take(&mut gradients) {
-                        sent = self.gradients(true, rest(0), layers, of_step(Some(Phase::Backward)), sent);
+            if is_alone && self.passes == Passes::Summed {
+                let key = (class.start, unit.pass == Phase::Forward, unit.chunk);
+                let sum = match known.entry(key) {
+                    Entry::Occupied(sum) => *sum.get(),
+                    Entry::Vacant(place) => *place.insert(self.sum(class, unit, unfolded)?),
+                };
+                self.summed(sum);
+            } else {
+                for block in of_pass().filter(|block| !program.is_message(block)) {
+                    for _ in 0..share(block, blocks, unit.chunk, chunks) {
+                        self.repeat(block);
+                        // Gradients of all layers but the one that is ready last go out beneath the pass.
+                        if block.repeat == layers && std::mem::take(&mut gradients) {
+                            sent = self.gradients(true, rest(0), layers, of_step(Some(Phase::Backward)), sent);
+                        }
                     }
                 }
             }
@@ -217,6 +222,7 @@ impl Writer<'_> {
                 sent,
             );
         }
+        self.doing.clear();
         self.data = sent.or(self.data);
         for block in of_step(Some(Phase::Backward)) {
             self.states(block, (alone, layers), true);
@@ -224,6 +230,44 @@ impl Writer<'_> {
         self.paid(blocks, layers, [Phase::Forward, Phase::Backward]);
         for block in of_step(None) {
             self.repeat(block);
+        }
+        Ok(())
+    }
+
+    /// Adds the sum that a pass is: its place, and how many operations it stands for.
+    fn sum(&self, class: &RankClass, unit: Unit, unfolded: &mut Unfolded) -> Result<(u32, u64), Broken> {
+        let program = self.program;
+        let blocks = program.blocks_of(class);
+        let is_part = |(_, block): &(usize, &Block)| block.phase == unit.pass && !program.is_message(block);
+        let mut parts = Vec::new();
+        let mut operations = 0;
+        for (place, block) in (class.start..).zip(blocks).filter(is_part) {
+            let times = share(block, blocks, unit.chunk, program.chunks);
+            let once = match unfolded.blocks.entry(place) {
+                Entry::Occupied(once) => once.into_mut(),
+                Entry::Vacant(place) => place.insert(self.once(block)?),
+            };
+            operations += times * once.accounts.len() as u64;
+            parts.push((place, times));
+        }
+        unfolded.sums.push(parts);
+        Ok((narrow(unfolded.sums.len() as u64 - 1), operations))
+    }
+
+    /// A repeat of a block, by itself.
+    fn once(&self, block: &Block) -> Result<Stage, Broken> {
+        let (draft, accounts, doing) = (Draft::default(), Vec::new(), String::new());
+        let mut writer = Writer { draft, accounts, doing, next: 0, last: None, data: None, ..*self };
+        writer.repeat(block);
+        writer.finish()
+    }
+
+    /// A pass that is a sum, which has the numbers of the operations that it stands for.
+    fn summed(&mut self, (place, operations): (u32, u64)) {
+        if operations > 0 {
+            let id = self.push(trace::Work::Sum { place }, On::Sum(place), self.base());
+            self.next = id + operations;
+            (self.last, self.data) = (Some(id), None);
         }
     }
 
@@ -290,7 +334,7 @@ impl Writer<'_> {
         let program = self.program;
         let mut main = Strand { begin: base, last: None, beside: None, ..Strand::default() };
         let (mut data, mut data_time, mut data_sent) = (None, Time::ZERO, 0.0);
-        for operation in program.operations_of(block) {
+        for operation in operations_of(program, block, self.prices) {
             let time = self.prices.time(operation);
             if program.overlap && operation.is_data_stream() {
                 data = Some(self.operation(operation, (1, 1), data.map_or(base, |id| [Some(id), None])));
@@ -312,6 +356,11 @@ impl Writer<'_> {
                 }
                 let after = main.last.map_or(main.begin, |id| [Some(id), None]);
                 main.last = Some(self.operation(operation, (1, 1), after));
+                if let Work::Send { size } = operation.work {
+                    // What a stage sends once a step the other sends it too.
+                    let receive = trace::Work::Receive { from: self.other_end(), bytes: size.get(), tag: TIED };
+                    main.beside = Some(self.push(receive, On::Nobody, after));
+                }
                 if computes {
                     main.computing += time;
                 } else if operation.is_data_stream() {
@@ -377,7 +426,7 @@ impl Writer<'_> {
             return;
         }
         let program = self.program;
-        for operation in program.operations_of(block) {
+        for operation in operations_of(program, block, self.prices) {
             let id = self.operation(operation, share, self.base());
             if waits {
                 (self.last, self.data) = (Some(id), None);
@@ -442,12 +491,33 @@ impl Writer<'_> {
         (self.last, self.data) = (Some(id), None);
     }
 
+    /// A unit begins.
+    fn begin(&mut self, Unit { pass, chunk, microbatch }: Unit) {
+        if self.passes == Passes::Whole {
+            let pass = if pass == Phase::Backward { "backward" } else { "forward" };
+            let chunk = if self.program.chunks > 1 { format!(" of chunk {chunk}") } else { String::new() };
+            self.doing = format!(", {pass}{chunk}, microbatch {microbatch}");
+        }
+    }
+
     /// Adds an operation; its number.
     fn push(&mut self, work: trace::Work, account: On, after: [Option<u64>; 2]) -> u64 {
-        let id = self.accounts.len() as u64;
-        self.draft.push(Node { id, work, recorded: 0, on_host: false }, "", after.into_iter().flatten());
+        let id = self.next;
+        let name = match (self.passes, account) {
+            (Passes::Summed, _) => String::new(),
+            (Passes::Whole, On::Account(account)) => format!("{account:?}{}", self.doing).to_lowercase(),
+            (Passes::Whole, _) if matches!(work, trace::Work::Send { .. }) => format!("pipeline{}", self.doing),
+            (Passes::Whole, _) => format!("wait{}", self.doing),
+        };
+        self.draft.push(Node { id, work, recorded: 0, on_host: false }, &name, after.into_iter().flatten());
         self.accounts.push(account);
+        self.next = id + 1;
         id
+    }
+
+    /// The other stage that holds the tied embedding: the last, or the first.
+    fn other_end(&self) -> u32 {
+        narrow(if self.stage == 0 { self.program.stages - 1 } else { 0 })
     }
 
     /// A share of an operation as a trace has it.
@@ -461,14 +531,24 @@ impl Writer<'_> {
                 let group = Some(narrow(self.stage * Group::COUNT) + group as u32);
                 trace::Work::Collective { collective, bytes, group, dimensions: u32::MAX }
             }
-            // The tied embedding: the first stage and the last.
-            Work::Send { size } => {
-                let other = if self.stage == 0 { self.program.stages - 1 } else { 0 };
-                trace::Work::Send { to: narrow(other), bytes: size.get(), tag: u64::MAX }
-            }
+            Work::Send { size } => trace::Work::Send { to: self.other_end(), bytes: size.get(), tag: TIED },
             Work::Transfer { size, .. } => trace::Work::Load { bytes: size.get() },
         }
     }
+}
+
+/// The operations of a block that do anything: a collective of one rank does not, and would wait for the slot of others under
+/// the reference's rules.
+fn operations_of<'a>(
+    program: &'a Program,
+    block: &Block,
+    prices: &'a dyn Prices,
+) -> impl Iterator<Item = &'a Operation> {
+    let is_done = move |operation: &&Operation| match operation.work {
+        Work::Collective { group, .. } => prices.members(group) > 1,
+        _ => true,
+    };
+    program.operations_of(block).iter().filter(is_done)
 }
 
 /// How many repeats of a block fall to a chunk: what is before the layers to the first, what is behind them to the last.

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use super::fabric::Fabric;
 use super::run::Sum;
 use super::symmetry::Classes;
-use super::{Ask, Refused, Simulation, shares_bandwidth, simulate_by};
+use super::{Ask, Outcome, Refused, Simulation, shares_bandwidth, simulate_by};
 use crate::engine::{Report, closed_form};
 use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
-use crate::system::network::{Span, Spans};
-use crate::units::{Bytes, Time, narrow};
+use crate::system::network::{Network, Spans};
+use crate::units::{Bytes, Time, index, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::members::Members;
 use crate::workload::placement::{self, Placement};
-use crate::workload::program::{Account, Operation, Program, Work};
+use crate::workload::program::{Account, Operation, Program, RankClass, Work};
 use crate::workload::trace::{self, Node, Trace};
-use crate::workload::unfold::{Prices, Stage, Unfolded, unfold};
+use crate::workload::unfold::{Passes, Prices, Stage, Unfolded, unfold};
 
 /// Events of a point at most: some seconds of simulation.
 pub const LIMIT: u64 = 20_000_000;
@@ -28,26 +29,23 @@ pub const LIMIT: u64 = 20_000_000;
 /// # Errors
 /// [`Reason::TimeRange`] if the time does not fit, [`Reason::Limit`] if there are too many events.
 pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
-    let machine = Machine::of(system, tier(program));
-    let too_long = || Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
+    let machine = machine(program, system);
     if let Some(work) = single(program, placement) {
         return match collective(&machine, system, work) {
             Ok(report) => report.ok_or_else(too_long),
             Err(refused) => Err(refused.infeasible()),
         };
     }
-    let Unfolded { stages, blocks, sums } = unfold(program, &Alone { placement, system }).map_err(|_| too_long())?;
-    let placed = Placed::of(&machine, placement, narrow(stages.len() as u64));
-    let fabric = shares_bandwidth(&machine).then(|| Fabric::new(&machine, &placed.trace, Some(&placed.spans)));
+    let Unfolded { stages, blocks, sums } =
+        unfold(program, &Alone { placement, system }, Passes::Summed).map_err(|_| too_long())?;
+    let placed = Placed::of(&machine, placement, &system.network, narrow(stages.len() as u64));
     let mut measured = BTreeMap::new();
     for (&block, stage) in &blocks {
-        let alone = Classes { of_rank: vec![0], representatives: vec![placed.classes.representatives[0]] };
-        let mut simulation = Simulation::new(&machine, &placed.trace, alone, std::iter::once(&stage.graph));
-        simulation.is_folded = true;
-        simulation.fabric =
-            shares_bandwidth(&machine).then(|| Fabric::new(&machine, &placed.trace, Some(&placed.spans)));
-        simulation.account(std::iter::once(stage.accounts.as_slice()));
-        simulation.limit = LIMIT;
+        let of_block = |class: &&RankClass| (class.start..class.end).contains(&block);
+        let first = program.classes.iter().find(of_block).map_or(0, |class| class.stage);
+        let representatives = vec![placed.classes.representatives[index(first)]];
+        let alone = Classes { of_rank: vec![0], representatives };
+        let mut simulation = placed.simulation(&machine, alone, std::slice::from_ref(stage));
         simulation.go();
         if let Some(refused) = &simulation.refused {
             return Err(refused.infeasible());
@@ -62,14 +60,9 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
         sum
     };
     let sums: Vec<Sum> = sums.iter().map(sum).collect();
-    let graphs = stages.iter().map(|stage| &stage.graph);
-    let mut simulation = Simulation::new(&machine, &placed.trace, placed.classes, graphs);
-    simulation.is_folded = true;
-    simulation.fabric = fabric;
+    let mut simulation = placed.simulation(&machine, placed.classes.clone(), &stages);
     simulation.sums = &sums;
     simulation.pipeline = Some(placement.spans(placement::Group::Pipeline));
-    simulation.account(stages.iter().map(|stage| stage.accounts.as_slice()));
-    simulation.limit = LIMIT;
     simulation.go();
     if let Some(refused) = &simulation.refused {
         return Err(refused.infeasible());
@@ -104,6 +97,79 @@ impl Prices for Alone<'_> {
     }
 }
 
+/// The machine that a program runs on.
+#[must_use]
+pub fn machine(program: &Program, system: &System) -> Machine {
+    Machine::of(system, tier(program))
+}
+
+/// Every operation of every stage.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn whole(program: &Program, placement: &Placement, system: &System) -> Result<Vec<Stage>, Infeasible> {
+    let unfolded = unfold(program, &Alone { placement, system }, Passes::Whole).map_err(|_| too_long())?;
+    Ok(unfolded.stages)
+}
+
+/// Why one rank of each stage cannot stand for all under the reference's rules, as [`evaluate`] has it; none if it can.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn asymmetry(
+    program: &Program,
+    placement: &Placement,
+    system: &System,
+) -> Result<Option<&'static str>, Infeasible> {
+    if single(program, placement).is_some() {
+        return Ok(None);
+    }
+    let machine = machine(program, system);
+    let stages = whole(program, placement, system)?;
+    let placed = Placed::of(&machine, placement, &system.network, narrow(stages.len() as u64));
+    let graphs = stages.iter().map(|stage| &stage.graph);
+    Ok(Classes::stand_for_all(&machine, &placed.trace, graphs).err())
+}
+
+/// Every operation of a step with its start and its end: what each rank does, and what came of it. One rank stands for each
+/// pipeline stage, as [`evaluate`] has it.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn record(program: &Program, placement: &Placement, system: &System) -> Result<(Trace, Outcome), Infeasible> {
+    let machine = machine(program, system);
+    let ask = Ask { limit: Some(LIMIT), keeps_spans: true, ..Ask::default() };
+    if let Some(work) = single(program, placement) {
+        let trace = everyone(&machine, work).ok_or_else(too_long)?;
+        let outcome = simulate_by(&machine, &trace, ask).map_err(|refused| refused.infeasible())?;
+        return Ok((trace, outcome));
+    }
+    let stages = whole(program, placement, system)?;
+    let placed = Placed::of(&machine, placement, &system.network, narrow(stages.len() as u64));
+    let mut simulation = placed.simulation(&machine, placed.classes.clone(), &stages);
+    simulation.pipeline = Some(placement.spans(placement::Group::Pipeline));
+    simulation.keep_spans();
+    simulation.go();
+    if let Some(refused) = &simulation.refused {
+        return Err(refused.infeasible());
+    }
+    let outcome = simulation.outcome(None);
+    let pipeline = Members::of(placement.spans(placement::Group::Pipeline), &system.network);
+    let of_rank: Vec<u32> = (0..machine.npus()).map(|rank| pipeline.place(rank)).collect();
+    let ranks = &placed.classes.representatives;
+    let peers = |node: &Node| match node.work {
+        trace::Work::Send { to, bytes, tag } => trace::Work::Send { to: ranks[to as usize], bytes, tag },
+        trace::Work::Receive { from, bytes, tag } => trace::Work::Receive { from: ranks[from as usize], bytes, tag },
+        other => other,
+    };
+    let graphs = stages.into_iter().map(|stage| stage.graph.map(peers)).collect();
+    Ok((Trace { graphs, of_rank: of_rank.clone(), ..Trace::default() }, Outcome { classes: of_rank, ..outcome }))
+}
+
+fn too_long() -> Infeasible {
+    Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds())
+}
+
 /// The tier that a program streams states through.
 fn tier(program: &Program) -> Option<u8> {
     program.operations.iter().find_map(|operation| match operation.work {
@@ -121,12 +187,16 @@ fn single(program: &Program, placement: &Placement) -> Option<trace::Work> {
     Some(trace::Work::Collective { collective, bytes, group: None, dimensions: u32::MAX })
 }
 
-/// The report of one collective among all ranks; none if its time does not fit.
-fn collective(machine: &Machine, system: &System, work: trace::Work) -> Result<Option<Report>, Refused> {
+/// A trace in which every rank does one thing.
+fn everyone(machine: &Machine, work: trace::Work) -> Option<Trace> {
     let mut draft = trace::graph::Draft::default();
     draft.push(Node { id: 0, work, recorded: 0, on_host: false }, "", []);
-    let Ok(graph) = draft.finish() else { return Ok(None) };
-    let trace = Trace::same(graph, machine.npus());
+    Some(Trace::same(draft.finish().ok()?, machine.npus()))
+}
+
+/// The report of one collective among all ranks; none if its time does not fit.
+fn collective(machine: &Machine, system: &System, work: trace::Work) -> Result<Option<Report>, Refused> {
+    let Some(trace) = everyone(machine, work) else { return Ok(None) };
     let outcome = simulate_by(machine, &trace, Ask { limit: Some(LIMIT), ..Ask::default() })?;
     let Some(last) = outcome.ranks.iter().max_by_key(|rank| rank.finish) else { return Ok(None) };
     if let Some(stuck) = outcome.stuck.first() {
@@ -157,27 +227,19 @@ struct Placed {
 }
 
 impl Placed {
-    fn of(machine: &Machine, placement: &Placement, stages: u32) -> Self {
-        let pipeline = placement.spans(placement::Group::Pipeline);
-        let strides: Vec<u32> = (0..machine.dimensions.len())
-            .map(|k| machine.dimensions[..k].iter().map(|dimension| dimension.size).product())
-            .collect();
-        let member = |spans: &Spans, place: u32| {
-            let step = |(rank, place): (u32, u32), span: &Span| {
-                (rank + place % span.members * span.stride * strides[span.dim], place / span.members)
-            };
-            spans.iter().fold((0, place), step).0
-        };
-        let representatives: Vec<u32> = (0..stages).map(|stage| member(pipeline, stage)).collect();
+    fn of(machine: &Machine, placement: &Placement, network: &Network, stages: u32) -> Self {
+        let pipeline = Members::of(placement.spans(placement::Group::Pipeline), network);
+        let representatives: Vec<u32> = (0..stages).map(|stage| pipeline.at(0, stage)).collect();
         let mut groups = Vec::new();
         let mut all_spans = Vec::new();
         for &first in &representatives {
             for group in placement::Group::ALL {
                 let spans = placement.spans(group);
-                let members = spans.iter().map(|span| span.members).product();
+                let members = Members::of(spans, network);
                 // Only rings that are laid out flat look at ranks one by one.
                 let is_flat = !shares_bandwidth(machine);
-                let ranks = (0..if is_flat { members } else { 0 }).map(|place| first + member(spans, place)).collect();
+                let ranks =
+                    (0..if is_flat { members.count() } else { 0 }).map(|place| members.at(first, place)).collect();
                 groups.push(trace::Group { id: groups.len() as u64 + 1, ranks });
                 all_spans.push(spans.clone());
             }
@@ -186,6 +248,16 @@ impl Placed {
         let of_rank = (0..stages).collect();
         let trace = Trace { groups, ..Trace::default() };
         Self { trace, spans: all_spans, classes: Classes { of_rank, representatives } }
+    }
+
+    /// A simulation of stages, one rank of each.
+    fn simulation<'a>(&'a self, machine: &'a Machine, classes: Classes, stages: &'a [Stage]) -> Simulation<'a> {
+        let mut simulation = Simulation::new(machine, &self.trace, classes, stages.iter().map(|stage| &stage.graph));
+        simulation.is_folded = true;
+        simulation.fabric = shares_bandwidth(machine).then(|| Fabric::new(machine, &self.trace, Some(&self.spans)));
+        simulation.account(stages.iter().map(|stage| stage.accounts.as_slice()));
+        simulation.limit = LIMIT;
+        simulation
     }
 }
 

@@ -24,10 +24,11 @@ use std::collections::BTreeMap;
 
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
-pub use evaluate::{LIMIT, evaluate};
+pub use evaluate::{LIMIT, asymmetry, evaluate, machine, record};
 use fabric::Fabric;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
+pub use run::computation;
 use run::{Run, Sum};
 use symmetry::Classes;
 use wire::{Address, Then, Waiting, Wire};
@@ -41,7 +42,7 @@ use crate::workload::trace::{Graph, Trace};
 use crate::workload::unfold::On;
 
 /// Tags of collectives, and of questions before a rendezvous, begin here.
-const TAGS: u64 = 500_000_000;
+pub const TAGS: u64 = 500_000_000;
 /// How many bytes a receiver's question has.
 const QUESTION: u64 = 8192;
 

@@ -10,7 +10,7 @@ use super::clock::Local;
 use super::outcome::{Activity, Span, Stuck, Wait};
 use super::wire::{Address, Then};
 use super::{Simulation, TAGS};
-use crate::system::machine::Pace;
+use crate::system::machine::{Machine, Pace};
 use crate::system::rules::{Quirk, Rules};
 use crate::units::real;
 use crate::workload::program::Account;
@@ -328,15 +328,17 @@ impl Simulation<'_> {
         let is_own = state.of.is_some();
         match node.work {
             Work::Compute { .. } | Work::Lasts { .. } => {
-                let time = self.computation(node);
+                let time = computation(self.machine, node);
                 if !node.on_host {
                     self.runs[run].computed = self.runs[run].computed.saturating_add(time);
                 }
                 self.last(run, operation, time);
             }
-            _ if self.machine.pace == Pace::Replayed && !is_own => self.last(run, operation, self.recorded(node)),
+            _ if self.machine.pace == Pace::Replayed && !is_own => {
+                self.last(run, operation, recorded(self.machine, node));
+            }
             Work::Collective { collective, .. } if self.machine.is_delay(collective) => {
-                self.last(run, operation, self.recorded(node));
+                self.last(run, operation, recorded(self.machine, node));
             }
             Work::Nothing => self.last(run, operation, 0),
             Work::Sum { place } => {
@@ -382,36 +384,6 @@ impl Simulation<'_> {
         self.clock.local(npu, time, Local::Done { run: crate::units::narrow(run as u64), operation });
     }
 
-    /// How long a computation takes.
-    ///
-    /// ```text
-    /// T = F / min(B * F / S, P) * 1e9      1e9 operations on 1e6 B at 1,600 GB/s and 100 TFLOP/s: 10,000 ns
-    /// ```
-    ///
-    /// F operations, S bytes, B the memory's bandwidth, P the peak [ASTRA2].
-    fn computation(&self, node: &Node) -> u64 {
-        match (self.machine.pace, node.work) {
-            (Pace::Roofline { peak, memory }, Work::Compute { operations: Some(operations), bytes: Some(bytes) })
-                if !node.on_host =>
-            {
-                if operations == 0 {
-                    // The reference divides nothing by nothing here.
-                    return self.machine.ticks(real(bytes) / memory * 1e9);
-                }
-                let operations = real(operations);
-                let rate = (memory * (operations / real(bytes))).min(peak);
-                self.machine.ticks(operations / rate * 1e9)
-            }
-            (_, Work::Lasts { time }) => self.machine.ticks(time.as_delay().as_nanoseconds()),
-            _ => self.recorded(node),
-        }
-    }
-
-    /// How long an operation was recorded to take; a nanosecond if it was not.
-    fn recorded(&self, node: &Node) -> u64 {
-        self.machine.whole_ticks(node.recorded.max(1))
-    }
-
     /// The rank that a graph means by a number: a member of the group of its collective, if it is one.
     fn peer(&self, run: usize, number: u32) -> u32 {
         match self.runs[run] {
@@ -455,4 +427,35 @@ impl Simulation<'_> {
             }
         }
     }
+}
+
+/// Ticks that a computation takes.
+///
+/// ```text
+/// T = F / min(B * F / S, P) * 1e9      1e9 operations on 1e6 B at 1,600 GB/s and 100 TFLOP/s: 10,000 ns
+/// ```
+///
+/// F operations, S bytes, B the memory's bandwidth, P the peak [ASTRA2].
+#[must_use]
+pub fn computation(machine: &Machine, node: &Node) -> u64 {
+    match (machine.pace, node.work) {
+        (Pace::Roofline { peak, memory }, Work::Compute { operations: Some(operations), bytes: Some(bytes) })
+            if !node.on_host =>
+        {
+            if operations == 0 {
+                // The reference divides nothing by nothing here.
+                return machine.ticks(real(bytes) / memory * 1e9);
+            }
+            let operations = real(operations);
+            let rate = (memory * (operations / real(bytes))).min(peak);
+            machine.ticks(operations / rate * 1e9)
+        }
+        (_, Work::Lasts { time }) => machine.ticks(time.as_delay().as_nanoseconds()),
+        _ => recorded(machine, node),
+    }
+}
+
+/// Ticks that an operation was recorded to take; a nanosecond if it was not.
+fn recorded(machine: &Machine, node: &Node) -> u64 {
+    machine.whole_ticks(node.recorded.max(1))
 }

@@ -75,6 +75,26 @@ impl Classes {
         Ok(classes)
     }
 
+    /// Whether one rank can stand for all that run its graph, if ranks of one graph are in like groups: the trace has the groups
+    /// that the graphs name.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn stand_for_all<'a>(
+        machine: &Machine,
+        trace: &Trace,
+        graphs: impl Iterator<Item = &'a Graph>,
+    ) -> Result<(), &'static str> {
+        refuse(machine)?;
+        let mut search = Search { machine, trace, used: BTreeSet::new(), shapes: BTreeMap::new(), is_everybody: 0 };
+        for node in graphs.flat_map(Graph::nodes) {
+            if let Work::Collective { collective, group, dimensions, .. } = node.work {
+                search.shape(node.id, collective, group, dimensions)?;
+            }
+        }
+        Ok(())
+    }
+
     fn numbered(colours: &[u64]) -> Self {
         let mut classes: BTreeMap<u64, u32> = BTreeMap::new();
         let mut representatives = Vec::new();

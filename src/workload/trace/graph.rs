@@ -216,6 +216,15 @@ impl Graph {
         &self.nodes
     }
 
+    /// The same graph of other work, told by what was.
+    #[must_use]
+    pub fn map(mut self, work: impl Fn(&Node) -> Work) -> Self {
+        for node in &mut self.nodes {
+            node.work = work(node);
+        }
+        self
+    }
+
     /// The name of the operation at a place.
     #[must_use]
     pub fn name(&self, place: usize) -> &str {
