@@ -223,6 +223,8 @@ impl Machine {
         let entries = |collective: Collective| dims().map(|dim| entry(collective, dim)).collect();
         let npu = &system.npu;
         let remote = tier.and_then(|tier| system.memory.tiers.get(usize::from(tier)));
+        let is_cut = system.rules.has(Quirk::WholeMemoryBandwidth);
+        let rate = |gigabytes: f64| if is_cut { gigabytes.trunc() } else { gigabytes };
         Self {
             dimensions: system.network.dims.iter().map(dimension).collect(),
             congestion: system.network.congestion,
@@ -249,7 +251,7 @@ impl Machine {
             remote: remote.map(|tier| RemoteMemory {
                 place: Place::PerNpu,
                 latency: tier.latency.as_nanoseconds(),
-                bandwidth: tier.bandwidth.get() / 1e9 / real(tier.shared_by.max(1)),
+                bandwidth: rate(tier.bandwidth.get() / 1e9 / real(tier.shared_by.max(1))),
             }),
             bus: None,
             rendezvous: collectives.rendezvous,
