@@ -1,8 +1,7 @@
 //! The timeline: what every rank did when, as trace events that Perfetto and Chrome open.
 //!
-//! The file is a JSON array. Every rank that was simulated is a process, named with those for which it stands; every thing that it does
-//! one at a time is a thread; receives, which wait
-//! beside each other, have as many threads as wait at once. Times are microseconds with three decimals: whole nanoseconds.
+//! The file is a JSON array. Every rank that was simulated is a process, named with those for which it stands; every kind of
+//! thing that it does has as many threads as go on at once. Times are microseconds with three decimals: whole nanoseconds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,8 +29,10 @@ pub struct Unwritten {
     pub source: io::Error,
 }
 
-/// Threads of a rank: what it does one at a time.
-const THREADS: [&str; 3] = ["compute", "communication", "host"];
+/// Kinds of what a rank does.
+const KINDS: [&str; 4] = ["compute", "communication", "host", "receive"];
+/// The first thread that is not the first of its kind: receives have none of their own.
+const FIRST: usize = 3;
 
 /// Writes the timeline of a simulation, of which every operation's start and end were kept.
 ///
@@ -60,12 +61,8 @@ fn events(out: &mut impl Write, trace: &Trace, outcome: &Outcome) -> io::Result<
         for span in of_rank {
             let place = span.operation as usize;
             let node = trace.graph(rank).nodes()[place];
-            let (thread, is_new) = threads.take(&node, span);
-            if is_new {
-                let name = match THREADS.get(thread) {
-                    Some(name) => (*name).to_owned(),
-                    None => format!("receive {}", thread - THREADS.len() + 1),
-                };
+            let (thread, name) = threads.take(&node, span);
+            if let Some(name) = name {
                 meta(out, &mut comma, "thread_name", rank, thread, &name)?;
             }
             let what = describe(node.work);
@@ -107,35 +104,46 @@ fn microseconds(out: &mut impl Write, time: Time) -> io::Result<()> {
 }
 
 /// The threads of one rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Threads {
-    /// Which were used.
-    used: Vec<bool>,
-    /// Receives under way: until when, on which thread.
-    receives: BinaryHeap<Reverse<(Time, usize)>>,
+    /// What is under way of each kind: until when, on which thread.
+    open: [BinaryHeap<Reverse<(Time, usize)>>; KINDS.len()],
+    /// The threads of each kind that were used.
+    used: [Vec<usize>; KINDS.len()],
+    /// The next thread that is of no kind yet.
+    next: usize,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self { open: Default::default(), used: Default::default(), next: FIRST }
+    }
 }
 
 impl Threads {
-    /// The thread of an operation, and whether it is used for the first time. Operations come in the order of their starts.
-    fn take(&mut self, node: &Node, span: &Span) -> (usize, bool) {
-        let thread = match node.work {
+    /// The thread of an operation, and its name if it is used for the first time. Operations come in the order of their starts.
+    fn take(&mut self, node: &Node, span: &Span) -> (usize, Option<String>) {
+        let kind = match node.work {
             _ if node.on_host => 2,
             Work::Compute { .. } | Work::Lasts { .. } => 0,
-            Work::Receive { .. } => {
-                let free = self.receives.peek().filter(|open| open.0.0 <= span.start).map(|open| open.0.1);
-                if free.is_some() {
-                    self.receives.pop();
-                }
-                let thread = free.unwrap_or(THREADS.len() + self.receives.len());
-                self.receives.push(Reverse((span.end, thread)));
-                thread
-            }
+            Work::Receive { .. } => 3,
             _ => 1,
         };
-        if self.used.len() <= thread {
-            self.used.resize(thread + 1, false);
+        let open = &mut self.open[kind];
+        let free = open.peek().filter(|open| open.0.0 <= span.start).map(|open| open.0.1);
+        if let Some(thread) = free {
+            open.pop();
+            open.push(Reverse((span.end, thread)));
+            return (thread, None);
         }
-        (thread, !std::mem::replace(&mut self.used[thread], true))
+        let used = &mut self.used[kind];
+        let is_first = used.is_empty() && kind < FIRST;
+        let thread = if is_first { kind } else { self.next };
+        self.next += usize::from(!is_first);
+        used.push(thread);
+        self.open[kind].push(Reverse((span.end, thread)));
+        let name = if is_first { KINDS[kind].to_owned() } else { format!("{} {}", KINDS[kind], self.used[kind].len()) };
+        (thread, Some(name))
     }
 }
 
