@@ -49,12 +49,27 @@ pub const fn options(machine: &Machine) -> Options {
 /// # Errors
 /// If a file cannot be written, or the files know no such machine or trace.
 pub fn write(machine: &Machine, trace: &Trace, folder: &Path) -> Result<Files, Failure> {
+    let files = write_machine(machine, &trace.groups, folder)?;
+    write_trace(trace, &files.workload)?;
+    for (k, members) in trace.own.iter().enumerate() {
+        for (member, graph) in (0..).zip(members) {
+            write_rank(graph, &[], &folder.join(own(k)), member)?;
+        }
+    }
+    Ok(files)
+}
+
+/// Writes a machine and the groups of its ranks into a folder, which is there; the path of their traces is in the answer.
+///
+/// # Errors
+/// If a file cannot be written, or the files know no such machine.
+pub fn write_machine(machine: &Machine, groups: &[Group], folder: &Path) -> Result<Files, Failure> {
     let files = Files {
         workload: folder.join("trace"),
         system: folder.join("system.json"),
         network: folder.join("network.yml"),
         memory: Some(folder.join("memory.json")),
-        groups: (!trace.groups.is_empty()).then(|| folder.join("groups.json")),
+        groups: (!groups.is_empty()).then(|| folder.join("groups.json")),
     };
     put(&files.network, network::write(&machine.dimensions))?;
     put(&files.system, system(machine)?)?;
@@ -62,18 +77,21 @@ pub fn write(machine: &Machine, trace: &Trace, folder: &Path) -> Result<Files, F
         put(path, memory::write(machine.remote, machine.npus()))?;
     }
     if let Some(path) = &files.groups {
-        put(path, groups::write(&trace.groups))?;
+        put(path, groups::write(groups))?;
     }
     if !machine.own.of_operation.is_empty() {
         put(&folder.join(PER_OPERATION), per_operation(machine))?;
     }
-    write_trace(trace, &files.workload)?;
-    for (k, members) in trace.own.iter().enumerate() {
-        for (member, graph) in (0..).zip(members) {
-            put(&trace::path(&folder.join(own(k)), member), records(graph, &[])?)?;
-        }
-    }
     Ok(files)
+}
+
+/// Writes the graph of one rank, whose collectives name some of these groups; the file's name is a prefix and what the reference
+/// puts behind it.
+///
+/// # Errors
+/// If the file cannot be written, or an operation cannot be said.
+pub fn write_rank(graph: &Graph, groups: &[Group], prefix: &Path, rank: u32) -> Result<(), Failure> {
+    put(&trace::path(prefix, rank), records(graph, groups)?)
 }
 
 /// Writes the graphs of all ranks, a file each, their names a prefix and what the reference puts behind it.
