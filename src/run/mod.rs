@@ -10,6 +10,7 @@ pub mod families;
 pub mod files;
 pub mod known;
 pub mod layout;
+pub mod named;
 pub mod preview;
 pub mod progress;
 pub mod recorded;

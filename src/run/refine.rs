@@ -116,8 +116,18 @@ fn chosen(refine: &Refine, results: &Folder, summary: &Summary) -> Result<Vec<Ro
     Ok(places)
 }
 
-/// The inputs of rows. A row has no number of its own: it is the so many-th point of its segment.
+/// The points of rows, not evaluated again yet.
 fn candidates(sweep: &Sweep, results: &Folder, places: &[RowPlace]) -> Result<Vec<Candidate>, StoreError> {
+    let found = inputs(sweep, results, places)?;
+    Ok(found.into_iter().map(|(id, inputs)| Candidate { id, inputs, known: None }).collect())
+}
+
+/// The ids and the inputs of rows, in the order of their numbers. A row has no number of its own: it is the so many-th point of
+/// its segment.
+///
+/// # Errors
+/// If a file is no segment.
+pub fn inputs(sweep: &Sweep, results: &Folder, places: &[RowPlace]) -> Result<Vec<(u64, Inputs)>, StoreError> {
     let mut found = Vec::with_capacity(places.len());
     let mut canonical = Vec::new();
     for of_file in places.chunk_by(|a, b| a.file == b.file) {
@@ -134,7 +144,7 @@ fn candidates(sweep: &Sweep, results: &Folder, places: &[RowPlace]) -> Result<Ve
                 row += 1;
             }
             let id = sweep.id(&cursor.inputs, &mut canonical);
-            found.push(Candidate { id, inputs: cursor.inputs.clone(), known: None });
+            found.push((id, cursor.inputs.clone()));
         }
     }
     Ok(found)
