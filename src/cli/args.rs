@@ -41,6 +41,8 @@ pub enum Command {
     Validate(ValidateArgs),
     /// Constants of machines and software fitted to measured runs, with the errors before and after
     Calibrate(CalibrateArgs),
+    /// A point of a folder of results as files of other tools
+    Export(ExportArgs),
     /// What kinds of presets and parts there are; of one kind its entries, a preset's with their sources
     List(ListArgs),
 }
@@ -330,6 +332,51 @@ pub struct CalibrateArgs {
 #[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
 fn half(name: String) -> Half {
     Half::NAMES.iter().find(|half| half.1 == name).map_or(Half::Fitted, |half| half.0)
+}
+
+/// Arguments of `export`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXPORT)]
+pub struct ExportArgs {
+    /// The folder of results
+    pub results: PathBuf,
+    /// The point: its id or how that begins, `best`, or values of columns: `tp=8,pp=4`
+    pub point: String,
+    /// As what
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(TARGETS).map(target))]
+    pub to: Target,
+    /// The folder, or the file, that is written; never one that is there [default: RESULTS/export/ID/WHAT]
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// Also more than 20 million operations, some gigabytes
+    #[arg(long)]
+    pub large: bool,
+}
+
+/// What stands below the help of `export`.
+const EXPORT: &str = "\
+chakra: an execution trace for every rank and the files of ASTRA-sim for their machine; `starsweep simulate` and ASTRA-sim \
+read them, and the answer says cause by cause how the point's time becomes theirs. timeline: when each pipeline stage does \
+what, by the point's own rules, event by event, as trace events that Perfetto opens.
+
+Exit codes: 0 written, 1 the disk failed, 2 there is no such point, it cannot be exported, or something is there already.";
+
+/// What a point is exported as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Chakra traces with the reference simulator's files.
+    Chakra,
+    /// Trace events of one step.
+    Timeline,
+}
+
+/// The names that people write.
+const TARGETS: [&str; 2] = ["chakra", "timeline"];
+
+/// What a name means.
+#[expect(clippy::needless_pass_by_value, reason = "a parser hands over what it has read")]
+fn target(name: String) -> Target {
+    if name == TARGETS[1] { Target::Timeline } else { Target::Chakra }
 }
 
 /// Arguments of `list`.

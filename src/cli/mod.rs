@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod calibrate;
 mod exit;
+mod export;
 mod list;
 mod meter;
 mod preview;
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
+        Command::Export(args) => export::export(&args),
         Command::List(args) => list::list(&args),
     };
     match done {

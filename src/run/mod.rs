@@ -6,6 +6,7 @@ pub mod config;
 pub mod deadlock;
 pub mod document;
 pub mod evaluate;
+pub mod export;
 pub mod families;
 pub mod files;
 pub mod known;

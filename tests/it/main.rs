@@ -9,6 +9,7 @@ mod columns;
 mod compare;
 mod diagnostics;
 mod docs;
+mod export;
 mod faults;
 mod fidelity;
 mod fuzz;

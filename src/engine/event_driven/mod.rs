@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 use chunk::{Chunks, Npu};
 use clock::{Clock, Event, Local};
-pub use evaluate::{LIMIT, asymmetry, evaluate, machine, record};
+pub use evaluate::{Alone, LIMIT, asymmetry, evaluate, machine, record, whole};
 use fabric::Fabric;
 pub use outcome::{Activity, Outcome, Rank, Refused, Stuck, Wait};
 use remote::Server;
