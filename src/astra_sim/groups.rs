@@ -35,10 +35,24 @@ pub fn read(path: &Path, ranks: u32, remarks: &mut Remarks) -> Option<Vec<Group>
     let mut fields = Fields::new(&node, "the group file", remarks);
     let entries = if let Value::Map(entries) = &node.value { entries.as_slice() } else { &[] };
     let groups: Vec<Group> = entries.iter().filter_map(|entry| group(entry, ranks, &mut fields)).collect();
+    collisions(entries, &mut fields);
     if let Some(twice) = groups.iter().duplicates_by(|group| group.id).next() {
         fields.missing(true, format!("two groups have the number {}", twice.id), "each group has a number of its own");
     }
     (remarks.errors() == errors).then_some(groups)
+}
+
+/// Says once that groups share their tags with others in the reference simulator.
+fn collisions(entries: &[Entry], fields: &mut Fields<'_>) {
+    let is_beyond = |entry: &&Entry| entry.key.parse::<u64>().is_ok_and(|id| id >= TAGS_COLLIDE);
+    let mut beyond = entries.iter().filter(is_beyond);
+    let Some(first) = beyond.next() else { return };
+    let id = &first.key;
+    let message = match beyond.count() {
+        0 => format!("group {id} shares its tags with another group in the reference simulator"),
+        more => format!("group {id} and {more} more share their tags with other groups in the reference simulator"),
+    };
+    fields.caution(first.place, message, format!("numbers below {TAGS_COLLIDE} have tags of their own"));
 }
 
 fn group(entry: &Entry, ranks: u32, fields: &mut Fields<'_>) -> Option<Group> {
@@ -48,10 +62,6 @@ fn group(entry: &Entry, ranks: u32, fields: &mut Fields<'_>) -> Option<Group> {
         fields.error(entry.place, message, format!("a whole number from 1 to {}", i32::MAX));
         return None;
     };
-    if id >= TAGS_COLLIDE {
-        let message = format!("group {id} shares its tags with another group in the reference simulator");
-        fields.caution(entry.place, message, format!("numbers below {TAGS_COLLIDE} have tags of their own"));
-    }
     let Value::List(items) = &entry.node.value else {
         fields.wrong_kind(&entry.key, &entry.node, "a list of ranks");
         return None;
