@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub use fields::{Form, inverse, open};
 pub use system::word as algorithm_word;
 pub use trace::contents;
-pub use write::{Failure, options, write, write_machine, write_rank, write_trace};
+pub use write::{Failure, options, write, write_common, write_machine, write_rank, write_trace};
 
 use crate::input::{Diagnostic, Remarks};
 use crate::system::collective::Collective;

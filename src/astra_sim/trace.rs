@@ -35,9 +35,15 @@ fn find(prefix: &Path, rank: u32) -> Option<There> {
 
 /// The one file of all ranks' traces, if they have no file each: the reference knows only those.
 fn find_common(prefix: &Path) -> Option<There> {
+    There::plain_or_packed(common(prefix))
+}
+
+/// The path of the one file of all ranks' traces.
+#[must_use]
+pub fn common(prefix: &Path) -> PathBuf {
     let mut path = prefix.as_os_str().to_owned();
     path.push(".et");
-    There::plain_or_packed(path.into())
+    path.into()
 }
 
 /// What the files of a trace hold, as many as there are, whatever the number of ranks; none for one that cannot be read.

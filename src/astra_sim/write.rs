@@ -94,6 +94,14 @@ pub fn write_rank(graph: &Graph, groups: &[Group], prefix: &Path, rank: u32) -> 
     put(&trace::path(prefix, rank), records(graph, groups)?)
 }
 
+/// Writes the graph of all ranks as one file, which the reference does not know.
+///
+/// # Errors
+/// If the file cannot be written, or an operation cannot be said.
+pub fn write_common(graph: &Graph, prefix: &Path) -> Result<(), Failure> {
+    put(&trace::common(prefix), records(graph, &[])?)
+}
+
 /// Writes the graphs of all ranks, a file each, their names a prefix and what the reference puts behind it.
 ///
 /// # Errors

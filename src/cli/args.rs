@@ -351,6 +351,9 @@ pub struct ExportArgs {
     /// Also more than 20 million operations, some gigabytes
     #[arg(long)]
     pub large: bool,
+    /// One trace for all ranks, PREFIX.et, if all do the same; ASTRA-sim does not know it
+    #[arg(long)]
+    pub one_file: bool,
 }
 
 /// What stands below the help of `export`.

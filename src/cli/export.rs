@@ -6,7 +6,7 @@ use super::args::{ExportArgs, Target};
 use super::exit::{Exit, WrongFlag};
 use super::render;
 use crate::run::evaluate::Evaluator;
-use crate::run::export::chakra::{MOST, Written};
+use crate::run::export::chakra::{Form, MOST, Traces, Written};
 use crate::run::export::{Account, Unexported, chakra, timeline};
 use crate::run::named::{BEST, Lost, Named, cell};
 use crate::run::simulate::nanoseconds;
@@ -25,8 +25,9 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
         Target::Chakra => {
             let title = format!("Point {} of `{}`", named.id, args.results.display());
             let most = if args.large { u64::MAX } else { MOST };
+            let form = Form { most, traces: if args.one_file { Traces::Common } else { Traces::OfEach } };
             let fidelity = point::fidelity(&named.inputs);
-            let written = chakra(&job, &system, fidelity, (&out, &title), most).map_err(unexported)?;
+            let written = chakra(&job, &system, fidelity, (&out, &title), form).map_err(unexported)?;
             files(&written);
         }
         Target::Timeline => {
@@ -106,7 +107,8 @@ fn causes(account: &Account) -> String {
     let causes = account.causes.iter().map(|cause| {
         let [before, after] = [cause.before, cause.after].map(|time| real(time.as_picoseconds()));
         let share = format!("{:+.3} %", (after - before) / real(account.own.as_picoseconds()) * 100.0);
-        line(cause.name, [time(cause.after), share], cause.what)
+        let what = cause.what.split_once(';').map_or(cause.what, |parts| parts.0);
+        line(cause.name, [time(cause.after), share], what)
     });
     let end = line("the files", [time(account.end), "-".to_owned()], "what `simulate` says of them");
     render::table(&header, &std::iter::once(own).chain(causes).chain([end]).collect_vec())

@@ -7,7 +7,7 @@ use std::path::Path;
 use starsweep::astra_sim::{self, Options};
 use starsweep::engine::event_driven::{self, Alone, Ask};
 use starsweep::run::evaluate::Evaluator;
-use starsweep::run::export::chakra::{MOST, Written};
+use starsweep::run::export::chakra::{Form, MOST, Traces, Written};
 use starsweep::run::export::{Step, Unexported, chakra, timeline};
 use starsweep::run::simulate::simulate;
 use starsweep::sweep::{Fidelity, Sweep};
@@ -17,6 +17,7 @@ use starsweep::units::Time;
 use starsweep::workload::unfold::{Passes, unfold};
 use starsweep::workload::Job;
 
+use crate::chakra::{RECEIVE, SEND, Value, node, trace};
 use crate::support::{code, program, run, sweep, text};
 
 /// Small plans of a dense model and of one with experts, on networks of one to three dimensions.
@@ -52,6 +53,9 @@ plan:
   order: [tp-dp-pp, pp-dp-tp, dp-tp-pp]
 ";
 
+/// A file for each rank.
+const EACH: Form = Form { most: MOST, traces: Traces::OfEach };
+
 /// How many plans are exported.
 const DRAWN: usize = 80;
 
@@ -75,6 +79,10 @@ fn drawn(sweep: &Sweep, count: usize) -> Vec<(Job, System)> {
 
 /// When the files of a folder end under the reference's rules; nothing is wrong with them.
 fn end_of(folder: &Path) -> Time {
+    end_by(folder, Options::default())
+}
+
+fn end_by(folder: &Path, options: Options) -> Time {
     let groups = folder.join("groups.json");
     let files = astra_sim::Files {
         workload: folder.join("trace"),
@@ -83,7 +91,7 @@ fn end_of(folder: &Path) -> Time {
         memory: Some(folder.join("memory.json")),
         groups: groups.exists().then_some(groups),
     };
-    let input = astra_sim::read(&files, &Options::default()).unwrap_or_else(|problems| panic!("{:#?}", problems.found));
+    let input = astra_sim::read(&files, &options).unwrap_or_else(|problems| panic!("{:#?}", problems.found));
     assert!(input.remarks.found.is_empty(), "{:#?}", input.remarks.found);
     let answer = simulate(&input.machine, &input.trace, Ask::default(), false).expect("a trace that ends");
     assert!(answer.faults.is_empty(), "{:?}", answer.faults);
@@ -91,7 +99,7 @@ fn end_of(folder: &Path) -> Time {
 }
 
 fn written(job: &Job, system: &System, folder: &Path) -> Written {
-    chakra(job, system, Fidelity::ClosedForm, (folder, "A point"), MOST).unwrap_or_else(|why| panic!("{why} {job:?}"))
+    chakra(job, system, Fidelity::ClosedForm, (folder, "A point"), EACH).unwrap_or_else(|why| panic!("{why} {job:?}"))
 }
 
 #[test]
@@ -114,6 +122,46 @@ fn files_of_random_plans_take_what_the_engine_says_to_the_nanosecond() {
         }
     }
     assert!((DRAWN / 2..DRAWN).contains(&alike), "{alike}");
+}
+
+/// Ways in which collectives run that the event-driven engine alone knows.
+const WAYS: &str = "\
+model: {layers: 4, hidden: 256, heads: 8, ffn: 1024, mlp: gelu, vocab: 1024}
+seq_len: 256
+global_batch: 8 seq
+fidelity: event_driven
+rules: [ours, astra_sim]
+define:
+  flat: {inner: {block: ring, size: 8, bandwidth: 100 GB/s, hop_latency: 700 ns}}
+  deep: {inner: {block: ring, size: 4, bandwidth: 100 GB/s, hop_latency: 300 ns}, outer: {block: switch, size: 2, bandwidth: 25 GB/s, hop_latency: 1 us}}
+cluster: {npu: H100-SXM-80GB, network: [flat, deep]}
+collectives:
+  active_chunks: [1, 2]
+  queues: [1, 2]
+  chunks: 3
+  dimension_order: [ascending, themis]
+  chunk_order: [fifo, rg]
+  algorithm: [ring, direct, halving_doubling, double_binary_tree]
+plan: {tp: [1, 2, 8], pp: [1, 2], dp: rest, zero: [0, 3]}
+";
+
+#[test]
+fn files_say_how_collectives_run() {
+    let mut compared = 0;
+    for (job, system) in drawn(&sweep(WAYS), 60) {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("files");
+        let written = match chakra(&job, &system, Fidelity::EventDriven, (&folder, ""), EACH) {
+            Ok(written) => written,
+            // Trees under the reference's rules never end in a group of some ranks, where one rank stands for all.
+            Err(Unexported::Infeasible { .. }) => continue,
+            Err(why) => panic!("{why} {job:?} {system:?}"),
+        };
+        let options = Options { queues_per_dim: system.collectives.queues, ..Options::default() };
+        assert_eq!(written.account.end, end_by(&folder, options), "{job:?} {system:?} {:#?}", written.account);
+        compared += 1;
+    }
+    assert!(compared >= 30, "{compared}");
 }
 
 #[test]
@@ -159,7 +207,7 @@ fn what_is_too_much_is_not_written() {
     let (job, system) = drawn(&sweep(PLANS), 1).pop().expect("a point");
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("files");
-    let refused = chakra(&job, &system, Fidelity::ClosedForm, (&folder, ""), 10);
+    let refused = chakra(&job, &system, Fidelity::ClosedForm, (&folder, ""), Form { most: 10, ..EACH });
     assert!(matches!(refused, Err(Unexported::TooLarge(operations)) if operations > 10), "{refused:?}");
     assert!(!folder.exists());
 }
@@ -172,14 +220,22 @@ global_batch: 16 seq
 cluster:
   npu: H100-SXM-80GB
   network: {inner: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}}
-plan: {tp: [1, 2, 4], pp: [1, 2, 3], dp: rest}
+plan: {tp: [1, 2, 4], pp: [1, 2], vpp: [1, 3], dp: rest}
 ";
 
-/// A sweep, run.
+/// A sweep, run, beside a collective that is a trace of two members.
 fn results(yaml: &str) -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a folder");
     fs::write(place.path().join("sweep.yaml"), yaml).expect("a file");
-    let output = run(&["run", &place.path().join("sweep.yaml").to_string_lossy(), "--out", &out(&place), "--quiet"]);
+    for member in 0..2_u32 {
+        let peer = |key: &'static str| {
+            [(key, Value::Uint32(1 - member)), ("comm_size", Value::Int64(8)), ("comm_tag", Value::Int64(1))]
+        };
+        let nodes = [node(1, SEND, &[], &peer("comm_dst")), node(2, RECEIVE, &[], &peer("comm_src"))];
+        fs::write(place.path().join(format!("own.{member}.et")), trace(&nodes)).expect("a file");
+    }
+    let output =
+        run(&["run", &place.path().join("sweep.yaml").to_string_lossy(), "--out", &out(&place), "--quiet", "--csv"]);
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));
     place
 }
@@ -260,5 +316,39 @@ collectives: {local_reduction: false}
         let end = end_of(&folder.join("chakra"));
         assert!(said.contains(&starsweep::run::simulate::nanoseconds(end)), "{said} {end:?}");
         fs::remove_dir_all(folder).expect("a folder");
+        let more = ["--to", "chakra", "--one-file"];
+        let (exit, said, wrong) =
+            export(&out(&place), &[&[format!("collective={collective}").as_str()], &more[..]].concat());
+        assert_eq!(exit, 0, "{wrong}");
+        assert!(said.contains("8 ranks, 1 operations, 0 groups"), "{said}");
+        let folder = fs::read_dir(place.path().join("out/export")).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(end_of(&folder.join("chakra")), end);
+        fs::remove_dir_all(folder).expect("a folder");
     }
+}
+
+#[test]
+fn what_has_no_files_of_its_own_says_why() {
+    let place = results(
+        "\
+workload: {collective: all_reduce, size: 10 MiB}
+npu: H100-SXM-80GB
+network: {inner: {block: ring, size: 2, bandwidth: 100 GB/s, hop_latency: 500 ns}}
+fidelity: event_driven
+collectives: {algorithm: [ring, {chakra: own}]}
+",
+    );
+    let (exit, _, wrong) = export(&out(&place), &["best", "--to", "chakra"]);
+    assert_eq!(exit, 2, "{wrong}");
+    assert!(wrong.contains("traces of their own"), "{wrong}");
+}
+
+#[test]
+fn a_point_that_cannot_exist_is_not_exported() {
+    let place = results(SMALL);
+    let table = fs::read_to_string(place.path().join("out/points.csv")).expect("a table");
+    let row = table.lines().find(|line| line.contains("infeasible")).expect("a row");
+    let (exit, _, wrong) = export(&out(&place), &[row.split(',').next().expect("an id"), "--to", "chakra"]);
+    assert_eq!(exit, 2, "{wrong}");
+    assert!(wrong.contains("is infeasible: "), "{wrong}");
 }

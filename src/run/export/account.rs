@@ -50,11 +50,16 @@ impl Account {
 }
 
 /// How the time of a job becomes that under the reference's rules: event by event, then with one quirk after the other. What
-/// cannot be simulated with some of them alone is left out: its cause is then part of the next.
+/// cannot be simulated with some of them alone is left out: its cause is then part of the next. Also why one rank of each stage
+/// does not come to an end with all of them, if it does not.
 ///
 /// # Errors
-/// Why the job cannot be, itself or under the reference's rules.
-pub fn account(job: &Job, system: &System, fidelity: Fidelity) -> Result<(Account, Step), Infeasible> {
+/// Why the job cannot be.
+pub fn account(
+    job: &Job,
+    system: &System,
+    fidelity: Fidelity,
+) -> Result<(Account, Step, Option<Infeasible>), Infeasible> {
     let mut account = Account::of(Step::of(job, system)?.time(fidelity)?);
     if fidelity == Fidelity::ClosedForm {
         let whole = Step::of(job, system)?.time(Fidelity::EventDriven)?;
@@ -74,8 +79,9 @@ pub fn account(job: &Job, system: &System, fidelity: Fidelity) -> Result<(Accoun
         last = next;
     }
     let step = Step::of(job, &last)?;
-    account.end = step.time(Fidelity::EventDriven)?;
-    Ok((account, step))
+    let end = step.time(Fidelity::EventDriven);
+    account.end = end.unwrap_or(account.end);
+    Ok((account, step, end.err()))
 }
 
 /// A system with more quirks, as the reference's files can say it: dimensions of one member are not there, and what its files

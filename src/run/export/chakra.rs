@@ -12,7 +12,7 @@ use super::account::{Account, account};
 use super::ranks::{Price, Ranks};
 use super::step::Step;
 use super::{Unexported, beside, make_room};
-use crate::astra_sim::{Files, options, write_machine, write_rank};
+use crate::astra_sim::{Files, options, write_common, write_machine, write_rank};
 use crate::engine::event_driven::{Ask, asymmetry, computation, simulate_by};
 use crate::sweep::Fidelity;
 use crate::system::System;
@@ -33,6 +33,24 @@ const HALF: u64 = PACE / 2;
 /// Bytes a second of a local memory that reduces at once: a petabyte takes less than a nanosecond.
 const AT_ONCE: f64 = 1e24;
 
+/// How the files are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// How many operations there may be in all.
+    pub most: u64,
+    /// Whether ranks that are all alike have one file, or each its own.
+    pub traces: Traces,
+}
+
+/// How many files traces are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traces {
+    /// One for each rank, as the reference has them.
+    OfEach,
+    /// One for all, which `simulate` alone reads.
+    Common,
+}
+
 /// What was written.
 #[derive(Debug, Clone)]
 pub struct Written {
@@ -40,7 +58,7 @@ pub struct Written {
     pub folder: PathBuf,
     /// How many ranks there are.
     pub ranks: u32,
-    /// Operations of all ranks.
+    /// Operations of all files.
     pub operations: u64,
     /// How many groups there are.
     pub groups: usize,
@@ -61,29 +79,42 @@ pub fn chakra(
     system: &System,
     fidelity: Fidelity,
     (folder, title): (&Path, &str),
-    most: u64,
+    form: Form,
 ) -> Result<Written, Unexported> {
-    let (mut account, step) = account(job, system, fidelity)
-        .map_err(Unexported::infeasible("the point cannot be under the reference's rules"))?;
+    let (mut account, step, endless) =
+        account(job, system, fidelity).map_err(Unexported::infeasible("the point cannot exist"))?;
     let stages = step.stages().map_err(Unexported::infeasible("the point cannot exist"))?;
     let ranks = Ranks::of(&step, &stages);
     let operations = ranks.operations();
     if ranks.count < 2 {
         return Err(Unexported::Inexpressible("the reference simulator knows no machine of one NPU".to_owned()));
     }
-    if operations > most {
+    let is_one = form.traces == Traces::Common;
+    if is_one && !ranks.are_all_alike() {
+        let why = "ranks differ in their stage or name groups of their own, so each has a file";
+        return Err(Unexported::Inexpressible(why.to_owned()));
+    }
+    let operations = if is_one { operations / u64::from(ranks.count) } else { operations };
+    if operations > form.most {
         return Err(Unexported::TooLarge(operations));
     }
     let own = step.machine();
     let machine = of_files(&own);
     machine.check().map_err(|what| Unexported::Inexpressible(what.to_string()))?;
     let priced = |node: &Node| timed(&own, node);
-    let unknown = alone(&step, (&machine, &ranks, &priced), &mut account)?;
+    let alikeness = alone(&step, (&machine, &ranks, &priced), &mut account)?;
+    if let (Some(why), Alikeness::Alike | Alikeness::Unknown(_)) = (endless, alikeness) {
+        return Err(Unexported::infeasible("the point cannot be under the reference's rules")(why));
+    }
+    let unknown = if let Alikeness::Unknown(why) = alikeness { Some(why) } else { None };
     make_room(folder)?;
     let part = beside(folder);
     fs::create_dir(&part).map_err(Unexported::file(&part))?;
     let files = write_machine(&machine, &ranks.groups, &part)?;
-    for rank in 0..ranks.count {
+    if is_one {
+        write_common(&ranks.graph(0, &priced), &files.workload)?;
+    }
+    for rank in 0..if is_one { 0 } else { ranks.count } {
         write_rank(&ranks.graph(rank, &priced), &ranks.groups, &files.workload, rank)?;
     }
     let command = |folder: &Path| command(&machine, &moved(&files, folder));
@@ -122,18 +153,29 @@ fn timed(own: &Machine, node: &Node) -> Work {
     Work::Compute { operations: Some(nanoseconds.saturating_mul(PACE).saturating_add(HALF)), bytes: Some(1) }
 }
 
-/// Where no rank stands for others, all are simulated one by one; why their end is not known, if they are too many.
+/// Whether one rank of each stage stands for all under the reference's rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Alikeness {
+    /// It does.
+    Alike,
+    /// It does not, and all were simulated.
+    Simulated,
+    /// It does not, and they are too many to be simulated here.
+    Unknown(&'static str),
+}
+
+/// Where no rank stands for others, all are simulated one by one, if they are not too many.
 fn alone(
     step: &Step,
     (machine, ranks, priced): (&Machine, &Ranks<'_>, Price<'_>),
     account: &mut Account,
-) -> Result<Option<&'static str>, Unexported> {
+) -> Result<Alikeness, Unexported> {
     let asymmetry = asymmetry(&step.program, &step.placement, &step.system);
     let Some(why) = asymmetry.map_err(Unexported::infeasible("the point cannot be simulated"))? else {
-        return Ok(None);
+        return Ok(Alikeness::Alike);
     };
     if ranks.operations() > MOST_SIMULATED {
-        return Ok(Some(why));
+        return Ok(Alikeness::Unknown(why));
     }
     let outcome = simulate_by(machine, &ranks.trace(priced), Ask::default())?;
     let finish = outcome.ranks.iter().map(|rank| rank.finish).collect::<Option<Vec<Time>>>();
@@ -143,7 +185,7 @@ fn alone(
         )));
     };
     account.add("every_rank", why, end);
-    Ok(None)
+    Ok(Alikeness::Simulated)
 }
 
 /// Files where their folder will be.
@@ -213,7 +255,7 @@ One training step as Chakra execution traces, and its machine as the files of AS
 
 | file | what it is |
 | --- | --- |
-| `trace.RANK.et` | what each of {} ranks does: {} operations in all; the number of an operation is its place in its stage's step |
+| `trace.RANK.et`, or `trace.et` for all | what each of {} ranks does: {} operations in all; the number of an operation is its place in its stage's step |
 | `network.yml` | the dimensions, innermost first |
 | `system.json` | how collectives run. `peak-perf` is 1 TFLOP/s: a computation has a thousand operations for each nanosecond that it takes, and half a nanosecond more, which is rounded off |
 | `memory.json` | the memory beyond the NPUs' own |

@@ -72,6 +72,12 @@ impl<'a> Ranks<'a> {
         of_stages * u64::from(self.count / narrow(self.stages.len() as u64).max(1))
     }
 
+    /// Whether all do the same and name nobody.
+    #[must_use]
+    pub const fn are_all_alike(&self) -> bool {
+        self.groups.is_empty() && self.stages.len() == 1
+    }
+
     /// What a rank does; computations are as somebody else has them.
     #[must_use]
     pub fn graph(&self, rank: u32, computation: Price<'_>) -> Graph {
