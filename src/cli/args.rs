@@ -340,7 +340,7 @@ fn half(name: String) -> Half {
 pub struct ExportArgs {
     /// The folder of results
     pub results: PathBuf,
-    /// The point: its id or how that begins, `best`, or values of columns: `tp=8,pp=4`
+    /// The point: its id or how that begins, `best`, values of columns (`tp=8,pp=4`), or names of alternatives (`rack/moe`)
     pub point: String,
     /// As what
     #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(TARGETS).map(target))]

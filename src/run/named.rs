@@ -1,4 +1,4 @@
-//! A point of a folder of results by its name: an id or its beginning, `best`, or values of columns: `tp=8,pp=4`.
+//! A point of a folder of results by its name: an id or its beginning, `best`, values of columns (`tp=8,pp=4`), alternatives (`rack/moe`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,11 +72,14 @@ impl Named {
     pub fn find(results: &Path, name: &str) -> Result<Self, Lost> {
         let folder = Folder::open(results)?;
         let sweep = sweep_of(results)?;
-        let places = if name == BEST || name.contains('=') {
-            let with = conditions(name, &folder.columns()?)?;
-            best_with(&folder, &sweep.decide.objectives, 2, &with)?
+        let with = if name == BEST || name.contains('=') {
+            Some(conditions(name, &folder.columns()?)?)
         } else {
-            vec![by_id(&folder, name)?]
+            alternatives(name, &sweep, &folder)?
+        };
+        let places = match with {
+            Some(with) => best_with(&folder, &sweep.decide.objectives, 2, &with)?,
+            None => vec![by_id(&folder, name)?],
         };
         let Some(&place) = places.first() else {
             let help = "`starsweep top` has feasible points; a value is written as the table has it: `zero=1`";
@@ -129,6 +132,27 @@ fn conditions(name: &str, columns: &[String]) -> Result<Vec<(String, String)>, L
         Ok((column.clone(), value.trim().to_owned()))
     };
     parts.map(condition).collect()
+}
+
+/// The columns of which a name has alternatives, and these; none if it is no such name.
+fn alternatives(name: &str, sweep: &Sweep, folder: &Folder) -> Result<Option<Vec<(String, String)>>, Lost> {
+    let numbers = folder.numbers()?;
+    let is_text = |column: &&str| !numbers.iter().any(|number| number == column);
+    let columns: Vec<&str> = sweep.axis_columns().into_iter().filter(is_text).collect();
+    let mut with = Vec::new();
+    for part in name.split('/') {
+        let mut found = None;
+        for &column in &columns {
+            let condition = (column.to_owned(), part.to_owned());
+            if !best_with(folder, &sweep.decide.objectives, 1, std::slice::from_ref(&condition))?.is_empty() {
+                found = Some(condition);
+                break;
+            }
+        }
+        let Some(condition) = found else { return Ok(None) };
+        with.push(condition);
+    }
+    Ok(Some(with))
 }
 
 /// Whether the end of a column's name is its unit.

@@ -219,7 +219,10 @@ seq_len: 1024
 global_batch: 16 seq
 cluster:
   npu: H100-SXM-80GB
-  network: {inner: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}}
+  network: [fast, slow]
+define:
+  fast: {inner: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}}
+  slow: {inner: {block: switch, size: 8, bandwidth: 45 GB/s, hop_latency: 500 ns}}
 plan: {tp: [1, 2, 4], pp: [1, 2], vpp: [1, 3], dp: rest}
 ";
 
@@ -291,7 +294,10 @@ fn a_name_that_is_of_no_point_says_what_would_be_one() {
     }
     let (exit, said, wrong) = export(&out, &["tp=2", "--to", "timeline"]);
     assert_eq!(exit, 0, "{wrong}");
-    assert!(said.contains("the best with tp=2"), "{said}");
+    assert!(said.contains("the best with tp=2") && said.contains("network=fast"), "{said}");
+    let (exit, said, wrong) = export(&out, &["slow", "--to", "timeline"]);
+    assert_eq!(exit, 0, "{wrong}");
+    assert!(said.contains("the best with slow") && said.contains("network=slow"), "{said}");
     assert_eq!(export("nowhere", &["best", "--to", "chakra"]).0, 1);
     assert_eq!(export(&out, &["best", "--to", "music"]).0, 2);
 }
