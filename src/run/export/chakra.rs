@@ -109,6 +109,10 @@ pub fn chakra(
     let unknown = if let Alikeness::Unknown(why) = alikeness { Some(why) } else { None };
     make_room(folder)?;
     let part = beside(folder);
+    if part.is_dir() {
+        // What an export that was broken off has left.
+        fs::remove_dir_all(&part).map_err(Unexported::file(&part))?;
+    }
     fs::create_dir(&part).map_err(Unexported::file(&part))?;
     let files = write_machine(&machine, &ranks.groups, &part)?;
     if is_one {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::step::Step;
-use super::{Unexported, make_room};
+use super::{Unexported, beside, make_room};
 use crate::engine::event_driven::record;
 use crate::run::timeline;
 use crate::units::Time;
@@ -18,7 +18,9 @@ pub fn timeline(job: &Job, system: &crate::system::System, path: &Path) -> Resul
     let recorded = record(&step.program, &step.placement, &step.system);
     let (trace, outcome) = recorded.map_err(Unexported::infeasible("the point cannot be simulated"))?;
     make_room(path)?;
-    timeline::write(path, &trace, &outcome)
+    let part = beside(path);
+    timeline::write(&part, &trace, &outcome)
         .map_err(|timeline::Unwritten { path, source }| Unexported::File { path, source })?;
+    std::fs::rename(&part, path).map_err(Unexported::file(path))?;
     Ok(outcome.spans.iter().map(|span| span.end).max().unwrap_or_default())
 }
