@@ -14,8 +14,8 @@ use starsweep::sweep::{Fidelity, Sweep};
 use starsweep::system::System;
 use starsweep::system::rules::Rules;
 use starsweep::units::Time;
-use starsweep::workload::unfold::{Passes, unfold};
 use starsweep::workload::Job;
+use starsweep::workload::unfold::{Passes, unfold};
 
 use crate::chakra::{RECEIVE, SEND, Value, node, trace};
 use crate::support::{code, program, run, sweep, text};
@@ -41,14 +41,21 @@ collectives: {chunks: [1, 4], local_reduction: [false, true], endpoint_delay: [1
 memory: {remote: {capacity: 1 TB, bandwidth: 64.5 GB/s, latency: 1 us}}
 plan:
   tp: [1, 2, 4]
+  cp: [1, 2]
+  cp_kind: [ring, all_gather, all_to_all]
   pp: [1, 2, 4]
   dp: rest
   ep: [1, 2, 4]
+  etp: [1, 2]
   vpp: [1, 2]
   zero: [0, 1, 2, 3]
   sequence_parallel: [false, true]
   recompute: [none, full]
   overlap_dp: [false, true]
+  overlap_tp: [false, true]
+  overlap_ep: [false, true]
+  overlap_pp: [false, true]
+  dispatcher: [alltoall, flex]
   offload_optimizer: [none, remote]
   order: [tp-dp-pp, pp-dp-tp, dp-tp-pp]
 ";

@@ -70,7 +70,7 @@ impl Step {
     /// Arithmetic of the layers of the first stage, there and back.
     fn flops(&self) -> f64 {
         let work = [Phase::Forward, Phase::Backward].into_iter().flat_map(|phase| self.operations(phase));
-        work.map(|operation| if let Work::Compute { flops, .. } = operation.work { flops.get() } else { 0.0 }).sum()
+        work.map(|operation| if let Work::Compute(kernel) = operation.work { kernel.flops() } else { 0.0 }).sum()
     }
 }
 

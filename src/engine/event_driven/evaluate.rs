@@ -11,6 +11,7 @@ use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
 use crate::system::network::{Network, Spans};
+use crate::system::rules::Quirk;
 use crate::units::{Bytes, Time, index, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::members::Members;
@@ -36,8 +37,11 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
             Err(refused) => Err(refused.infeasible()),
         };
     }
+    // Where an NPU has one communication at a time, a message beside a pass and what the pass sends wait for each other.
+    let is_shared = program.overlap_sends && machine.rules.has(Quirk::OneCommunication);
+    let passes = if is_shared { Passes::Whole } else { Passes::Summed };
     let Unfolded { stages, blocks, sums } =
-        unfold(program, &Alone { placement, system }, Passes::Summed).map_err(|_| too_long())?;
+        unfold(program, &Alone { placement, system }, passes).map_err(|_| too_long())?;
     let placed = Placed::of(&machine, placement, &system.network, narrow(stages.len() as u64));
     let mut measured = BTreeMap::new();
     for (&block, stage) in &blocks {
