@@ -333,16 +333,21 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             };
             // Weights that are late make a stage that waits for its first backward pass wait the less.
             let waits = if v == 1 { cost.backward.total() * (program.stages - 1) } else { Time::ZERO };
+            // What could hide if nothing else used its dimensions.
+            let beneath_at_most = |pass: &Tally| but_one(data).min(but_one(pass.total()));
+            let rest = once.total().saturating_sub(data);
+            let hidden = match block.hidden_beneath {
+                Some(Phase::Forward) => beneath_at_most(&cost.forward),
+                Some(_) => beneath_at_most(&cost.backward),
+                None if block.phase == Phase::Step => Time::ZERO,
+                None => data.min(rest),
+            };
             let left = match block.hidden_beneath {
                 Some(Phase::Forward) => data / layers + beneath(&cost.forward).saturating_sub(waits),
                 Some(_) => data / layers + beneath(&cost.backward),
                 None if block.phase == Phase::Step => data,
-                None => {
-                    let rest = once.total().saturating_sub(data);
-                    Tally::left(data, rest, &once.busy, |k| once.busy[k][1])
-                }
+                None => Tally::left(data, rest, &once.busy, |k| once.busy[k][1]),
             };
-            let hidden = data.saturating_sub(left);
             once.exposed[Account::Data as usize] = left + prices.system.paid(hidden, data, once.data_sent);
         }
         if block.phase == Phase::Forward {

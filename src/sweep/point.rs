@@ -38,6 +38,9 @@ fn part<T: Copy>(list: &[T], number: f64) -> T {
     list[index(whole(number)).min(list.len() - 1)]
 }
 
+/// Keys whose default is the value of another: then they do not enter ids, as when there were none of them.
+const FOLLOWERS: [(Id, Id); 2] = [(Id::ValueDim, Id::HeadDim), (Id::PortedAttention, Id::AttentionEfficiency)];
+
 /// A missing number as zero.
 fn or_zero(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
@@ -265,9 +268,14 @@ pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
     for (from, tags) in parts {
         for (k, (tag, default)) in tags.iter().enumerate() {
             let value = inputs.get(from + k);
+            // What follows another key and says nothing else.
+            let follows = || {
+                let as_first = |&(id, first): &(Id, Id)| from + k == id as usize && value == inputs.key(first);
+                FOLLOWERS.iter().any(as_first)
+            };
             // What a list sets stands in its dimensions.
             let is_list = || is_algorithm(from + k) && Written::of(value).and_then(Written::name).is_some();
-            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && !is_list() {
+            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && !is_list() && !follows() {
                 canonical.extend_from_slice(&tag.to_le_bytes());
                 canonical.extend_from_slice(&value.to_bits().to_le_bytes());
             }

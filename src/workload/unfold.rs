@@ -411,7 +411,9 @@ impl Writer<'_> {
         let on = On::Account(operation.account);
         let latency = self.prices.system().software.collective_latency.round();
         let after = match operation.work {
-            Work::Collective { group, .. } if latency > Time::ZERO && self.prices.members(group) > 1 => {
+            Work::Collective { group, .. }
+                if latency > Time::ZERO && group != Group::Everyone && self.prices.members(group) > 1 =>
+            {
                 [Some(self.push(trace::Work::Lasts { time: latency }, on, after)), None]
             }
             _ => after,

@@ -19,7 +19,7 @@ cluster:
     inner: {block: switch, size: 8, bandwidth: 450 GB/s}
     outer: {block: switch, size: rest, bandwidth: 50 GB/s}
 memory: {pool: {capacity: 4 TB, bandwidth: 512 GB/s}}
-plan: {tp: 2, cp: 2, pp: 2, ep: 4, etp: 2, zero: 1, offload_optimizer: pool}
+plan: {tp: 2, cp: 2, pp: 2, vpp: 2, ep: 4, etp: 2, zero: 1, offload_optimizer: pool}
 ";
 
 /// A collective on a ring.

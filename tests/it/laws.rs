@@ -193,6 +193,7 @@ fn what_a_pass_cannot_hide_of_data_parallel_traffic_is_exposed() {
             "model: {{layers: 8, hidden: 4096, heads: 32, ffn: 16384, mlp: gelu, vocab: 32000}}\nseq_len: 2048\n\
              global_batch: 32 seq\nprecision: bf16\n\
              cluster: {{npu: H100-SXM-80GB, npus: 8, network: {{a: {{block: switch, size: 8, bandwidth: {bandwidth}}}}}}}\n\
+             software: {{overlap_traffic: 0, collective_latency: 0 s}}\n\
              plan: {{tp: 1, pp: 1, zero: 0, overlap_dp: {overlap}}}\n"
         );
         let report = evaluations(&yaml).remove(0).report;

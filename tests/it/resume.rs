@@ -235,7 +235,7 @@ fn comments_key_order_and_notation_run_nothing_again() {
     let rewritten = "\
 # The same question in other words.
 where: {few: tp  ==  8 or pp == 8}
-plan: {order: tp-dp-pp, recompute: [none, selective, full], zero: [0, 1, 2, 3], micro_batch_size: [1 seq, 2 seq], vpp: [1, 2], pp: all, tp: all}
+plan: {order: tp-dp-pp, recompute: [none, selective, full, alternate], zero: [0, 1, 2, 3], micro_batch_size: [1 seq, 2 seq], vpp: [1, 2], pp: all, tp: all}
 cluster:
   network:
     nvlink: {hop_latency: 0.5 us, bandwidth: {step: 0.05 TB/s, to: 450 GB/s, from: 100 GB/s}, size: 8, block: switch}

@@ -75,16 +75,23 @@ impl Known {
         Some(Machine { npu: table.cell(row, "npu").unwrap_or_default().to_owned(), links })
     }
 
-    /// The group of a row, and the keys of what it ran on: of the first line that its name begins with.
+    /// The group of a row, and the keys of what it ran on: of the lines whose pattern its name begins with, the first that says
+    /// something of each.
     pub fn group(&self, id: &str, has_experts: bool) -> (String, Vec<(String, String)>) {
         let table = &self.groups;
         let fits = |row: &&super::table::Row| {
-            id.starts_with(table.cell(row, "rows").unwrap_or_default())
+            begins(id, table.cell(row, "rows").unwrap_or_default())
                 && table.cell(row, "experts").is_none_or(|word| (word == "yes") == has_experts)
         };
-        let row = table.rows.iter().find(fits);
-        let group = row.and_then(|row| table.cell(row, "group")).unwrap_or_default().to_owned();
-        (group, row.map_or_else(Vec::new, |row| keys(table, row, &["rows", "experts", "group"])))
+        let rows = || table.rows.iter().filter(fits);
+        let group = rows().next().and_then(|row| table.cell(row, "group")).unwrap_or_default().to_owned();
+        let mut said: Vec<(String, String)> = Vec::new();
+        for line in rows().flat_map(|row| keys(table, row, &["rows", "experts", "group"])) {
+            if said.iter().all(|known| known.0 != line.0) {
+                said.push(line);
+            }
+        }
+        (group, said)
     }
 
     /// The group of rows that no line but the last is for.
@@ -103,6 +110,14 @@ impl Known {
         };
         table.rows.iter().filter(fits).flat_map(|row| keys(table, row, &["column", "begins"])).collect()
     }
+}
+
+/// Whether a name begins with a pattern, in which `*` stands for anything.
+fn begins(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let rest = name.strip_prefix(first);
+    parts.fold(rest, |rest, part| rest?.split_once(part).map(|split| split.1)).is_some()
 }
 
 /// The links of an interconnect.
