@@ -9,7 +9,7 @@ use crate::system::{MAX_DIMS, System};
 use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::{Group, Placement};
-use crate::workload::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
+use crate::workload::program::{Account, Beside, Block, Operation, Phase, Program, RankClass, Work};
 use crate::workload::schedule::{Pace, Passage};
 
 /// What one microbatch, or the end of a step, costs an NPU.
@@ -153,7 +153,7 @@ impl<'a> Prices<'a> {
     /// Operations one after the other, but for communication that runs beside the computations behind it.
     fn operations(&mut self, operations: &[Operation]) -> Tally {
         let mut tally = Tally::default();
-        let mut pair = Pair::default();
+        let (mut pair, mut whole) = (Pair::default(), Pair::default());
         for operation in operations {
             let before = tally.all_sent();
             let time = self.operation(operation, &mut tally);
@@ -163,6 +163,7 @@ impl<'a> Prices<'a> {
             match operation.work {
                 Work::Compute(_) => {
                     pair.computing += time;
+                    whole.computing += time;
                     tally.exposed[account] += time;
                 }
                 _ if operation.is_data_stream() => {
@@ -170,7 +171,11 @@ impl<'a> Prices<'a> {
                     tally.data_sent += sent;
                     tally.exposed[account] += time;
                 }
-                _ if operation.beside => {
+                _ if operation.beside == Beside::Block => {
+                    whole.beside[account] += time;
+                    whole.sent += sent;
+                }
+                _ if operation.beside == Beside::Next => {
                     if pair.computing > Time::ZERO {
                         pair.close(&mut tally, self.system);
                     }
@@ -184,6 +189,7 @@ impl<'a> Prices<'a> {
             }
         }
         pair.close(&mut tally, self.system);
+        whole.close(&mut tally, self.system);
         tally
     }
 

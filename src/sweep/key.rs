@@ -301,7 +301,7 @@ keys! {
         "time in which the host sends one operation to the NPU [StepFit]";
     CollectiveLatency = "software.collective_latency", at_least_zero(Unit::SECOND), Default::Is(2e-5), None,
         "what a collective, or a message between stages, of a training step costs before its first step; a B200 node was fitted with 22 to 26 us";
-    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(6.0), None,
+    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(5.6), None,
         "local memory traffic that a byte sent beside computations is worth to these, the units included that it takes from them [StepFit]";
     Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
         "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";

@@ -144,8 +144,10 @@ impl Npu {
     /// Fused attention: bound by arithmetic in 16 bits.
     fn attention(&self, attention: &Attention) -> Delay {
         let fill = |head: f64| head / (head + HEAD_SHARE * self.half_depth);
-        let rate = self.half_peak.get() * self.attention_efficiency * fill(attention.head) / fill(HEAD);
-        Delay::seconds(attention.flops / rate)
+        // Larger heads come nearer to single products, and no nearer.
+        let efficiency = self.attention_efficiency * fill(attention.head) / fill(HEAD);
+        let most = self.gemm_efficiency.max(self.attention_efficiency);
+        Delay::seconds(attention.flops / (self.half_peak.get() * efficiency.min(most)))
     }
 
     /// Unfused attention: a batch of small products, and scores that go through the local memory.

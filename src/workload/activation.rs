@@ -66,6 +66,8 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
         _ => 0.0,
     };
 
+    // Behind one norm both halves of a layer have one input.
+    let [mlp, moe] = [mlp, moe].map(|rest| if model.parallel_block { rest - 2.0 * vector } else { rest });
     let whole = |rest: f64| attention + core + rest;
     match plan.recompute {
         Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: received },
@@ -76,7 +78,7 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
             Kept {
                 dense: keep(mlp),
                 moe: keep(moe),
-                working: half(mlp).max(if model.experts > 0 { half(moe) } else { 0.0 }),
+                working: half(mlp).max(if model.experts > 0 { half(moe) } else { 0.0 }) + received,
             }
         }
         Recompute::Full => {

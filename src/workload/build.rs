@@ -8,7 +8,7 @@ use super::strategy::{Pass, Place, Strategy, pipeline};
 use super::{Job, Training, layer};
 use crate::system::Kernel;
 use crate::system::collective::Collective;
-use crate::units::Bytes;
+use crate::units::{Bytes, real};
 use crate::workload::placement::Group;
 
 /// Writes the program of a job into `program`, which is cleared first.
@@ -107,6 +107,9 @@ impl Writer<'_> {
         if pass == Pass::Backward && plan.zero < 2 && self.program.microbatches > 1 {
             let share = self.share;
             let parameters = if moe { share.moe_layer() + share.experts } else { share.dense_layer() };
+            // The first has none before it.
+            let microbatches = real(self.program.microbatches);
+            let parameters = parameters * (microbatches - 1.0) / microbatches;
             self.operations(pass, Account::Compute).kernel(Kernel::Accumulation { parameters });
         }
         self.program.close_layers(phase_of(pass), held, dispatches)
@@ -127,7 +130,7 @@ impl Writer<'_> {
 
     /// Operations of a pass.
     fn operations(&mut self, pass: Pass, account: Account) -> layer::Writer<'_> {
-        layer::Writer { training: self.training, share: self.share, program: self.program, pass, account }
+        layer::Writer { training: self.training, share: self.share, program: self.program, pass, account, part: 1.0 }
     }
 }
 

@@ -61,7 +61,9 @@ impl Footprint {
         let optimizer = states(precision.optimizer, share.optimizer_shards);
         let offloaded = plan.offload_optimizer.is_some();
 
-        let largest = share.dense_layer().max(if stage.moe.all > 0 { share.moe_layer() + share.experts } else { 0.0 });
+        let ends = if stage.first || stage.last { share.embedding } else { 0.0 };
+        let largest =
+            ends.max(share.dense_layer()).max(if stage.moe.all > 0 { share.moe_layer() + share.experts } else { 0.0 });
         // ZeRO-3 gathers the layer in use and the next; ZeRO-2 and 3 hold one layer's gradients before they are cut.
         let gathered = if share.weight_shards.dense > 1.0 { 2.0 * precision.weight * largest } else { 0.0 };
         let uncut = if share.gradient_shards.dense > 1.0 { precision.gradient * largest } else { 0.0 };

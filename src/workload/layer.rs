@@ -38,12 +38,16 @@ const SCORE_LAUNCHES: [f64; 2] = [5.0, 8.0];
 const DISPATCHES: [f64; 2] = [25.0, 45.0];
 /// See [`DISPATCHES`].
 const MOE_DISPATCHES: [f64; 2] = [25.0, 45.0];
+/// Tokens of a product are padded to a multiple of so many.
+const ALIGNED: f64 = 64.0;
 /// And for every doubling of a tensor group, a collective.
 const COLLECTIVE_DISPATCHES: f64 = 1.5;
 
 /// Places before and behind the matrices of an MLP that every token meets.
 const DENSE: [&[Place]; 2] = [&[Place::Mlp], &[Place::MlpEnd]];
-/// Places before and behind the matrices of routed experts.
+/// None: for matrices that are computed again from what is kept.
+const NOWHERE: [&[Place]; 2] = [&[], &[]];
+/// The same of routed experts.
 const ROUTED: [&[Place]; 2] =
     [&[Place::Experts, Place::ExpertMatrices], &[Place::ExpertMatricesEnd, Place::ExpertsEnd]];
 
@@ -59,6 +63,8 @@ pub struct Writer<'a> {
     pub pass: Pass,
     /// On whose account computations are.
     pub account: Account,
+    /// The part of each linear layer that is computed.
+    pub part: f64,
 }
 
 impl Writer<'_> {
@@ -81,6 +87,11 @@ impl Writer<'_> {
         self.projections();
         self.core();
         self.emit(Place::AttentionEnd);
+        self.outward();
+    }
+
+    /// The projection of attention back to the hidden vector.
+    fn outward(&mut self) {
         let model = &self.training.model;
         let heads = real(model.heads * model.value_dim) / self.share.tensor;
         self.linear(self.share.tokens, real(model.hidden), heads, 1.0);
@@ -133,16 +144,21 @@ impl Writer<'_> {
 
     /// Every second linear layer, as half of each, and what is element-wise: attention and the rest is kept.
     pub fn alternate(&mut self, moe: bool) {
-        let Training { model, .. } = self.training;
+        let Training { model, plan, .. } = self.training;
         let share = self.share;
-        let hidden = real(model.hidden);
-        let width = real(model.heads) / share.tensor + 2.0 * share.kv_heads;
-        self.linear(share.tokens, 0.5 * width * real(model.head_dim), hidden, 1.0);
-        self.linear(share.tokens, 0.5 * hidden, real(model.heads * model.value_dim) / share.tensor, 1.0);
-        if !moe {
-            let width = 0.5 * real(model.ffn) / share.tensor;
-            self.linear(share.tokens, real(model.mlp.matrices()) * width, hidden, 1.0);
+        self.part = 0.5;
+        self.projections();
+        self.outward();
+        if moe {
+            if model.shared_experts > 0 {
+                self.mlp(share.tokens, real(model.shared_experts * model.moe_ffn) / share.tensor, 1.0, NOWHERE);
+            }
+            let experts = (real(model.experts) / real(plan.ep)).max(1.0);
+            self.mlp(share.routed / experts, real(model.moe_ffn) / share.expert_tensor, experts, NOWHERE);
+        } else {
+            self.mlp(share.tokens, real(model.ffn) / share.tensor, 1.0, NOWHERE);
         }
+        self.part = 1.0;
         self.element_wise(moe);
     }
 
@@ -216,6 +232,7 @@ impl Writer<'_> {
     /// A linear layer in the format of the job: n inputs of depth K to n outputs of C columns, `count` times in one kernel.
     fn linear(&mut self, tokens: f64, columns: f64, depth: f64, count: f64) {
         let is_cast = self.training.precision.compute.is_cast();
+        let columns = columns * self.part;
         self.products(tokens, columns, depth, count, is_cast);
         if is_cast {
             let moved = match self.pass {
@@ -235,7 +252,8 @@ impl Writer<'_> {
             Pass::Forward => self.kernel(product(tokens, columns, depth)),
             Pass::Backward => {
                 self.kernel(product(tokens, depth, columns));
-                self.kernel(product(depth, columns, tokens));
+                // What is summed over tokens is padded with zeros.
+                self.kernel(product(depth, columns, (tokens / ALIGNED).ceil() * ALIGNED));
             }
         }
     }

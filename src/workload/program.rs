@@ -96,8 +96,19 @@ pub struct Operation {
     pub work: Work,
     /// On whose account it is.
     pub account: Account,
-    /// Whether it is communication that runs beside the computation that follows it in its block.
-    pub beside: bool,
+    /// What it runs beside, if it is communication.
+    pub beside: Beside,
+}
+
+/// What communication runs beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing: what follows waits for it.
+    Nothing,
+    /// The computations that follow it, until the next communication.
+    Next,
+    /// All computations of its block.
+    Block,
 }
 
 impl Operation {
@@ -179,12 +190,12 @@ impl Program {
 
     /// Adds an operation to the block that is being written.
     pub fn push(&mut self, work: Work, account: Account) {
-        self.operations.push(Operation { work, account, beside: false });
+        self.operations.push(Operation { work, account, beside: Beside::Nothing });
     }
 
-    /// Adds communication that runs beside the computation that is added next.
-    pub fn push_beside(&mut self, work: Work, account: Account) {
-        self.operations.push(Operation { work, account, beside: true });
+    /// Adds communication that runs beside computations.
+    pub fn push_beside(&mut self, work: Work, account: Account, beside: Beside) {
+        self.operations.push(Operation { work, account, beside });
     }
 
     /// What the pipeline is made of.

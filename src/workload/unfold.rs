@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::placement::Group;
-use super::program::{Account, Block, Operation, Phase, Program, RankClass, Work};
+use super::program::{Account, Beside, Block, Operation, Phase, Program, RankClass, Work};
 use super::schedule::Unit;
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
@@ -332,7 +332,9 @@ impl Writer<'_> {
     fn repeat(&mut self, block: &Block) {
         let base = self.base();
         let program = self.program;
-        let mut main = Strand { begin: base, last: None, beside: None, ..Strand::default() };
+        let mut main = Strand { begin: base, ..Strand::default() };
+        // What runs beside the whole block.
+        let mut whole = Strand { begin: base, ..Strand::default() };
         let (mut data, mut data_time, mut data_sent) = (None, Time::ZERO, 0.0);
         for operation in operations_of(program, block, self.prices) {
             let time = self.prices.time(operation);
@@ -340,7 +342,13 @@ impl Writer<'_> {
                 data = Some(self.operation(operation, (1, 1), data.map_or(base, |id| [Some(id), None])));
                 data_time += time;
                 data_sent += self.prices.sent(operation);
-            } else if operation.beside {
+            } else if operation.beside == Beside::Block {
+                let after = whole.last.map_or(base, |id| [Some(id), None]);
+                whole.last = Some(self.operation(operation, (1, 1), after));
+                whole.communicating += time;
+                whole.sent += self.prices.sent(operation);
+                whole.account = Some(operation.account);
+            } else if operation.beside == Beside::Next {
                 if main.computing > Time::ZERO {
                     self.meet(&mut main);
                 }
@@ -363,6 +371,7 @@ impl Writer<'_> {
                 }
                 if computes {
                     main.computing += time;
+                    whole.computing += time;
                 } else if operation.is_data_stream() {
                     self.meet(&mut main);
                 } else {
@@ -372,6 +381,15 @@ impl Writer<'_> {
             }
         }
         self.meet(&mut main);
+        if whole.last.is_some() {
+            // One mark for the two that the main stream waits for, so that it can wait for a third.
+            let mark = self.push(trace::Work::Nothing, On::Nobody, main.begin);
+            (whole.begin, whole.beside, whole.last) = (main.begin, whole.last, Some(mark));
+            let before = std::mem::take(&mut main.busy);
+            self.meet(&mut whole);
+            let left = whole.busy.saturating_sub(whole.computing);
+            main = Strand { begin: whole.begin, busy: before + left, ..Strand::default() };
+        }
         let system = self.prices.system();
         let wait = system.software.host_wait(main.busy.as_delay(), block.dispatches).round();
         let did = main.begin != base;

@@ -84,6 +84,20 @@ fn a_group_that_is_left_out_is_predicted_all_the_same() {
 }
 
 #[test]
+fn the_constants_in_force_are_those_of_the_fit() {
+    let output = run(&["calibrate", "--constants", "tests/data/measured/constants.yaml", "--half", "fitted", "--json"]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let constants = answer["constants"].as_array().expect("constants");
+    assert!(constants.len() <= 24, "{} constants", constants.len());
+    for constant in constants {
+        let value = |name: &str| constant[name].as_f64().expect("a number");
+        let moved = (value("after") / value("before")).ln().abs();
+        assert!(moved < 0.1 * value("spread") + 0.002, "{constant}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_file_of_constants_are_told_with_their_places() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.yaml");

@@ -104,6 +104,7 @@ registry! {
         exposed_comm::ExposedComm,
         dp_busy::DpBusy,
         bubble::Bubble,
+        host_wait::HostWait,
         optimizer_time::OptimizerTime,
         offload_time::OffloadTime,
         num_microbatches::NumMicrobatches,

@@ -7,7 +7,7 @@ use crate::workload::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
 use crate::workload::plan::ContextKind;
-use crate::workload::program::{Account, Program, Work};
+use crate::workload::program::{Account, Beside, Program, Work};
 use crate::workload::share::Share;
 
 /// Parts of a sequence that a rank has: an early and a late one, so that all ranks have as many pairs of tokens that causality
@@ -69,29 +69,31 @@ impl ParallelStrategy for Context {
             return;
         }
         let enters = place == Place::Core;
-        let mut push = |collective, tokens: f64, heads: f64| {
-            let size = Bytes::from_real(precision.activation * tokens * heads * real(model.head_dim));
+        let [query, value] = [model.query_dim(), model.value_dim].map(real);
+        let mut push = |collective, tokens: f64, width: f64| {
+            let size = Bytes::from_real(precision.activation * tokens * width);
             let work = Work::Collective { collective, group: Group::Context, size };
             if plan.cp_kind == ContextKind::Ring {
-                program.push_beside(work, Account::Context);
+                program.push_beside(work, Account::Context, Beside::Next);
             } else {
                 program.push(work, Account::Context);
             }
         };
         match plan.cp_kind {
             ContextKind::Ring | ContextKind::AllGather => {
-                let heads = 2.0 * share.kv_heads;
+                let width = share.kv_heads * (query + value);
                 let whole = share.tokens * share.context;
                 match (pass, enters) {
-                    (Pass::Forward, true) | (Pass::Backward, false) => push(Collective::AllGather, whole, heads),
-                    (Pass::Backward, true) => push(Collective::ReduceScatter, whole, heads),
+                    (Pass::Forward, true) | (Pass::Backward, false) => push(Collective::AllGather, whole, width),
+                    (Pass::Backward, true) => push(Collective::ReduceScatter, whole, width),
                     (Pass::Forward, false) => {}
                 }
             }
             ContextKind::AllToAll => {
-                push(Collective::AllToAll, share.tokens, real(model.heads) / share.tensor);
-                for _ in 0..if enters { 2 } else { 0 } {
-                    push(Collective::AllToAll, share.tokens, share.kv_heads.max(share.context));
+                let heads = real(model.heads) / share.tensor;
+                push(Collective::AllToAll, share.tokens, heads * if enters { query } else { value });
+                for width in [query, value].into_iter().filter(|_| enters) {
+                    push(Collective::AllToAll, share.tokens, share.kv_heads.max(share.context) * width);
                 }
             }
         }

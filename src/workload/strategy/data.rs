@@ -49,6 +49,10 @@ impl ParallelStrategy for Data {
             _ => return,
         };
         let alone = matches!(place, Place::Embedding | Place::Head);
+        if place == Place::Head && training.model.tied_embeddings && plan.pp == 1 {
+            // It is the embedding, which is there.
+            return;
+        }
         if plan.zero >= 3 && starts {
             move_states(Collective::AllGather, precision.weight, held, program);
         }

@@ -5,7 +5,7 @@ use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
-use crate::workload::program::{Account, Program, Work};
+use crate::workload::program::{Account, Beside, Program, Work};
 use crate::workload::share::Share;
 use crate::workload::Training;
 
@@ -42,20 +42,13 @@ impl ParallelStrategy for Expert {
     /// them and after it has summed them up.
     fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let plan = &training.plan;
-        // Beside the computation of the whole layer, or where tokens are needed.
-        let is_place = if plan.overlap_ep {
-            place == (Place::Layer { moe: true })
-        } else {
-            matches!(place, Place::Experts | Place::ExpertsEnd)
-        };
-        if plan.ep > 1 && is_place {
+        if plan.ep > 1 && matches!(place, Place::Experts | Place::ExpertsEnd) {
             let sent = plan.dispatcher.sent(plan.ep, training.model.topk);
             let pairs = sent * share.routed / share.expert_tensor;
             let size = Bytes::from_real(training.precision.activation * pairs * real(training.model.hidden));
             let work = Work::Collective { collective: Collective::AllToAll, group: Group::Expert, size };
             if plan.overlap_ep {
-                program.push_beside(work, Account::Expert);
-                program.push_beside(work, Account::Expert);
+                program.push_beside(work, Account::Expert, Beside::Block);
             } else {
                 program.push(work, Account::Expert);
             }
@@ -74,13 +67,15 @@ impl ParallelStrategy for Expert {
 /// Token-expert pairs of the busiest NPU of an expert group over the mean.
 ///
 /// ```text
-/// min(imbalance, e), or the capacity factor                                     [Fedus22]
+/// min(imbalance, e, E / k), or the capacity factor                              [Fedus22]
 /// ```
 ///
-/// The experts of the busiest NPU are taken to be all as busy as the busiest one; of e NPUs none has more than all pairs. With a
+/// The experts of the busiest NPU are taken to be all as busy as the busiest one; of e NPUs none has more than all pairs, and of E
+/// experts none more than every token, which goes to k of them. With a
 /// capacity each expert has room for so many times the mean: tokens beyond it are dropped and empty room is computed, so that all
 /// NPUs do the same whatever the imbalance.
 fn load(training: &Training) -> f64 {
-    let plan = &training.plan;
-    training.model.capacity_factor.unwrap_or_else(|| plan.expert_imbalance.min(real(plan.ep)))
+    let Training { plan, model, .. } = training;
+    let most = real(model.experts) / real(model.topk.max(1));
+    model.capacity_factor.unwrap_or_else(|| plan.expert_imbalance.min(real(plan.ep)).min(most))
 }

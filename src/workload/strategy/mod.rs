@@ -15,7 +15,7 @@ pub enum Pass {
     Backward,
 }
 
-/// A place in a pass at which a strategy may add operations. The backward pass visits them in reverse.
+/// A place in a pass at which a strategy may add operations, in the order of the forward pass in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// At the start of a layer; the flag says whether it has routed experts.

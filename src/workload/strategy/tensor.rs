@@ -5,7 +5,7 @@ use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
-use crate::workload::program::{Account, Program, Work};
+use crate::workload::program::{Account, Beside, Program, Work};
 use crate::workload::share::Share;
 use crate::workload::Training;
 
@@ -72,7 +72,7 @@ impl ParallelStrategy for Tensor {
         let size = Bytes::from_real(element * share.tokens * real(model.hidden));
         let work = Work::Collective { collective, group: Group::Tensor, size };
         if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward {
-            program.push_beside(work, Account::Tensor);
+            program.push_beside(work, Account::Tensor, Beside::Next);
         } else {
             program.push(work, Account::Tensor);
         }

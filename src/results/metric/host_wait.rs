@@ -1,0 +1,31 @@
+//! `host_wait`: time in which the NPU waits for the host to send operations.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::Dtype;
+use crate::units::Unit;
+use crate::workload::program::Account;
+
+/// See the module.
+pub struct HostWait;
+
+impl Metric for HostWait {
+    fn unit(&self) -> Unit {
+        Unit::SECOND
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "time in which the NPU waits for the host to send operations"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        outcome.exposed(Account::Host)
+    }
+}
