@@ -182,9 +182,13 @@ impl Writer<'_> {
         let Training { model, .. } = self.training;
         let hidden = real(model.hidden);
         let inward = real(model.mlp.matrices() - 1);
-        begin.iter().for_each(|&place| self.emit(place));
+        for &place in begin {
+            self.emit(place);
+        }
         self.linear(tokens, inward * width, hidden, count);
-        end.iter().for_each(|&place| self.emit(place));
+        for &place in end {
+            self.emit(place);
+        }
         self.linear(tokens, hidden, width, count);
     }
 

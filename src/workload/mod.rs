@@ -14,6 +14,7 @@ pub mod precision;
 pub mod program;
 pub mod schedule;
 pub mod share;
+mod strand;
 pub mod strategy;
 pub mod trace;
 pub mod transformer;

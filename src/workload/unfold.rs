@@ -11,6 +11,7 @@ use std::collections::btree_map::Entry;
 use super::placement::Group;
 use super::program::{Account, Beside, Block, Operation, Phase, Program, RankClass, Work};
 use super::schedule::Unit;
+use super::strand::{After, Strand, only};
 use super::trace::graph::Draft;
 use super::trace::{self, Broken, Graph, Node};
 use crate::system::System;
@@ -101,6 +102,8 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
             accounts: Vec::new(),
             next: 0,
             last: None,
+            beside: None,
+            whole: None,
             data: None,
         };
         writer.step(class, &mut known, &mut unfolded)?;
@@ -111,23 +114,6 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
 
 /// Sums and how many operations each stands for, by their first block, pass and chunk.
 type Known = BTreeMap<(usize, bool, u64), (u32, u64)>;
-
-/// The main stream of a block: communication and computations beside it, since both began.
-#[derive(Debug, Clone, Copy, Default)]
-struct Strand {
-    /// What they wait for.
-    begin: [Option<u64>; 2],
-    /// The last computation since, and the last communication beside it.
-    last: Option<u64>,
-    beside: Option<u64>,
-    computing: Time,
-    communicating: Time,
-    /// Bytes that are sent.
-    sent: f64,
-    account: Option<Account>,
-    /// What went by before.
-    busy: Time,
-}
 
 /// Writes the graph of one stage.
 struct Writer<'a> {
@@ -143,8 +129,11 @@ struct Writer<'a> {
     accounts: Vec<On>,
     /// The number of the next operation.
     next: u64,
-    /// The last operation of the main stream, and of the data stream where the main one has not met it.
+    /// The last operation of the main stream, and of communication beside its end, beside its whole last block, and of the data
+    /// stream, where it has not met them.
     last: Option<u64>,
+    beside: Option<u64>,
+    whole: Option<u64>,
     data: Option<u64>,
 }
 
@@ -257,7 +246,8 @@ impl Writer<'_> {
     /// A repeat of a block, by itself.
     fn once(&self, block: &Block) -> Result<Stage, Broken> {
         let (draft, accounts, doing) = (Draft::default(), Vec::new(), String::new());
-        let mut writer = Writer { draft, accounts, doing, next: 0, last: None, data: None, ..*self };
+        let mut writer =
+            Writer { draft, accounts, doing, next: 0, last: None, beside: None, whole: None, data: None, ..*self };
         writer.repeat(block);
         writer.finish()
     }
@@ -267,7 +257,7 @@ impl Writer<'_> {
         if operations > 0 {
             let id = self.push(trace::Work::Sum { place }, On::Sum(place), self.base());
             self.next = id + operations;
-            (self.last, self.data) = (Some(id), None);
+            self.join(id);
         }
     }
 
@@ -296,7 +286,7 @@ impl Writer<'_> {
     fn lasts(&mut self, time: Time, account: Account) {
         if time > Time::ZERO {
             let id = self.push(trace::Work::Lasts { time }, On::Account(account), self.base());
-            (self.last, self.data) = (Some(id), None);
+            self.join(id);
         }
     }
 
@@ -323,9 +313,14 @@ impl Writer<'_> {
         Ok(Stage { graph: self.draft.finish()?, accounts: self.accounts })
     }
 
-    /// Where what comes next begins: behind both streams.
-    fn base(&self) -> [Option<u64>; 2] {
-        [self.last, self.data]
+    /// Where what comes next begins: behind all streams.
+    const fn base(&self) -> After {
+        [self.last, self.beside, self.whole, self.data]
+    }
+
+    /// What comes next begins behind one operation.
+    const fn join(&mut self, id: u64) {
+        (self.last, self.beside, self.whole, self.data) = (Some(id), None, None, None);
     }
 
     /// A block, once: its streams side by side if they may be.
@@ -339,11 +334,11 @@ impl Writer<'_> {
         for operation in operations_of(program, block, self.prices) {
             let time = self.prices.time(operation);
             if program.overlap && operation.is_data_stream() {
-                data = Some(self.operation(operation, (1, 1), data.map_or(base, |id| [Some(id), None])));
+                data = Some(self.operation(operation, (1, 1), data.map_or(base, only)));
                 data_time += time;
                 data_sent += self.prices.sent(operation);
             } else if operation.beside == Beside::Block {
-                let after = whole.last.map_or(base, |id| [Some(id), None]);
+                let after = whole.last.map_or(base, only);
                 whole.last = Some(self.operation(operation, (1, 1), after));
                 whole.communicating += time;
                 whole.sent += self.prices.sent(operation);
@@ -352,7 +347,7 @@ impl Writer<'_> {
                 if main.computing > Time::ZERO {
                     self.meet(&mut main);
                 }
-                let after = main.beside.map_or(main.begin, |id| [Some(id), None]);
+                let after = main.beside.map_or(main.begin, only);
                 main.beside = Some(self.operation(operation, (1, 1), after));
                 main.communicating += time;
                 main.sent += self.prices.sent(operation);
@@ -362,7 +357,7 @@ impl Writer<'_> {
                 if !computes {
                     self.meet(&mut main);
                 }
-                let after = main.last.map_or(main.begin, |id| [Some(id), None]);
+                let after = main.last.map_or(main.begin, only);
                 main.last = Some(self.operation(operation, (1, 1), after));
                 if let Work::Send { size } = operation.work {
                     // What a stage sends once a step the other sends it too.
@@ -382,23 +377,24 @@ impl Writer<'_> {
         }
         self.meet(&mut main);
         if whole.last.is_some() {
-            // One mark for the two that the main stream waits for, so that it can wait for a third.
-            let mark = self.push(trace::Work::Nothing, On::Nobody, main.begin);
-            (whole.begin, whole.beside, whole.last) = (main.begin, whole.last, Some(mark));
-            let before = std::mem::take(&mut main.busy);
-            self.meet(&mut whole);
-            let left = whole.busy.saturating_sub(whole.computing);
-            main = Strand { begin: whole.begin, busy: before + left, ..Strand::default() };
+            let Strand { last, communicating, computing, account, sent, .. } = whole;
+            main.begin[2] = last;
+            main.busy += communicating.saturating_sub(computing);
+            let paid = self.prices.system().paid(communicating.min(computing), communicating, sent);
+            if let Some(account) = account.filter(|_| paid > Time::ZERO) {
+                main.begin = only(self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin));
+                main.busy += paid;
+            }
         }
         let system = self.prices.system();
         let wait = system.software.host_wait(main.busy.as_delay(), block.dispatches).round();
         let did = main.begin != base;
         if did {
-            [self.last, self.data] = main.begin;
+            [self.last, self.beside, self.whole, self.data] = main.begin;
         }
         if wait > Time::ZERO {
             let id = self.push(trace::Work::Lasts { time: wait }, On::Account(Account::Host), self.base());
-            (self.last, self.data) = (Some(id), None);
+            self.join(id);
         }
         // A data stream that did nothing here is met by the next operation of the main one.
         self.data = data.or(self.data);
@@ -412,12 +408,12 @@ impl Writer<'_> {
         let Strand { last, beside, communicating, computing, account, sent, .. } = *main;
         main.busy += communicating.max(computing);
         if last.is_some() || beside.is_some() {
-            main.begin = [last, beside];
+            main.begin = [last, beside, None, None];
         }
         let paid = self.prices.system().paid(communicating.min(computing), communicating, sent);
         if let Some(account) = account.filter(|_| paid > Time::ZERO) {
             let id = self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin);
-            main.begin = [Some(id), None];
+            main.begin = only(id);
             main.busy += paid;
         }
         (main.last, main.beside, main.account) = (None, None, None);
@@ -425,14 +421,14 @@ impl Writer<'_> {
     }
 
     /// An operation, and what it costs before it begins.
-    fn operation(&mut self, operation: &Operation, share: (u64, u64), after: [Option<u64>; 2]) -> u64 {
+    fn operation(&mut self, operation: &Operation, share: (u64, u64), after: After) -> u64 {
         let on = On::Account(operation.account);
         let latency = self.prices.system().software.collective_latency.round();
         let after = match operation.work {
             Work::Collective { group, .. }
                 if latency > Time::ZERO && group != Group::Everyone && self.prices.members(group) > 1 =>
             {
-                [Some(self.push(trace::Work::Lasts { time: latency }, on, after)), None]
+                only(self.push(trace::Work::Lasts { time: latency }, on, after))
             }
             _ => after,
         };
@@ -449,7 +445,7 @@ impl Writer<'_> {
         for operation in operations_of(program, block, self.prices) {
             let id = self.operation(operation, share, self.base());
             if waits {
-                (self.last, self.data) = (Some(id), None);
+                self.join(id);
             } else {
                 self.data = Some(id);
             }
@@ -508,7 +504,7 @@ impl Writer<'_> {
 
     fn message(&mut self, work: trace::Work, on: On) {
         let id = self.push(work, on, self.base());
-        (self.last, self.data) = (Some(id), None);
+        self.join(id);
     }
 
     /// A unit begins.
@@ -521,7 +517,7 @@ impl Writer<'_> {
     }
 
     /// Adds an operation; its number.
-    fn push(&mut self, work: trace::Work, account: On, after: [Option<u64>; 2]) -> u64 {
+    fn push(&mut self, work: trace::Work, account: On, after: After) -> u64 {
         let id = self.next;
         let name = match (self.passes, account) {
             (Passes::Summed, _) => String::new(),
