@@ -86,7 +86,7 @@ impl Writer<'_> {
     /// One layer, with what is computed again before its backward pass, and what data parallelism does around it.
     fn layer(&mut self, pass: Pass, moe: bool, held: Layers) -> Block {
         let Training { plan, .. } = self.training;
-        let mut dispatches = layer::dispatches(self.training, pass, moe);
+        let mut dispatches = layer::dispatches(self.training, pass);
         if pass == Pass::Backward {
             let mut again = self.operations(Pass::Forward, Account::Recompute);
             match plan.recompute {
@@ -96,7 +96,7 @@ impl Writer<'_> {
                 Recompute::Alternate => again.alternate(moe),
                 Recompute::Full => {
                     again.layer(moe);
-                    dispatches += layer::dispatches(self.training, Pass::Forward, moe);
+                    dispatches += layer::dispatches(self.training, Pass::Forward);
                 }
             }
         }

@@ -34,10 +34,8 @@ const PARALLEL_BLOCK: f64 = 0.7;
 const LAUNCHES: [f64; 2] = [9.0, 13.0];
 /// Kernels of unfused attention, forward and backward [StepFit].
 const SCORE_LAUNCHES: [f64; 2] = [5.0, 8.0];
-/// Operations that the host sends for a layer, forward and backward, and more where it routes tokens [StepFit].
+/// Operations that the host sends for a layer, forward and backward [StepFit].
 const DISPATCHES: [f64; 2] = [25.0, 45.0];
-/// See [`DISPATCHES`].
-const MOE_DISPATCHES: [f64; 2] = [25.0, 45.0];
 /// Tokens of a product are padded to a multiple of so many.
 const ALIGNED: f64 = 64.0;
 /// And for every doubling of a tensor group, a collective.
@@ -277,9 +275,8 @@ impl Writer<'_> {
 
 /// Operations that the host sends in one pass of a layer.
 #[must_use]
-pub fn dispatches(training: &Training, pass: Pass, moe: bool) -> f64 {
-    let at = usize::from(pass == Pass::Backward);
-    let own = if moe { MOE_DISPATCHES[at] } else { DISPATCHES[at] };
+pub fn dispatches(training: &Training, pass: Pass) -> f64 {
+    let own = DISPATCHES[usize::from(pass == Pass::Backward)];
     let collectives = 2.0 * COLLECTIVE_DISPATCHES * real(u64::from(training.plan.tp.max(1).ilog2()));
     own + collectives
 }

@@ -56,21 +56,7 @@ impl<'a> Members<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::Dimension;
-    use crate::system::topology::Topology;
-    use crate::units::{Bandwidth, Delay};
-
-    fn network(sizes: &[u32]) -> Network {
-        let dim = |&size| Dimension {
-            block: Topology::Switch,
-            size,
-            bandwidth: Bandwidth::bytes_per_second(1e9),
-            hop_latency: Delay::ZERO,
-            algorithm: None,
-            window: None,
-        };
-        Network { dims: sizes.iter().map(dim).collect(), ..Network::default() }
-    }
+    use crate::workload::placement::tests::network;
 
     #[test]
     fn every_rank_stands_at_its_place_behind_its_first() {

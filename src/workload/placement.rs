@@ -157,13 +157,14 @@ fn add(spans: &mut Spans, span: Span) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::system::Dimension;
     use crate::system::topology::Topology;
     use crate::units::{Bandwidth, Delay};
 
-    fn network(sizes: &[u32]) -> Network {
+    /// Switches of these sizes, innermost first.
+    pub(crate) fn network(sizes: &[u32]) -> Network {
         let dim = |&size| Dimension {
             block: Topology::Switch,
             size,
