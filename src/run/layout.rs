@@ -9,6 +9,7 @@ use crate::results::status::Status;
 use crate::sweep::algorithm;
 use crate::sweep::column::From;
 use crate::sweep::key::{DIMS_FROM, TIERS_FROM};
+use crate::sweep::recompute;
 use crate::sweep::{MetricWord, Sweep, Vocabulary};
 use crate::system::MAX_DIMS;
 use crate::units::Unit;
@@ -152,9 +153,12 @@ impl Layout {
 /// Whether an input column has one value all through a sweep.
 fn is_constant(sweep: &Sweep, from: From) -> bool {
     match from {
-        From::Number(slot) | From::Word(slot, _) | From::Algorithm(slot) | From::Name(slot) | From::Tier(slot) => {
-            sweep.space.level(&[slot]) == 0
-        }
+        From::Number(slot)
+        | From::Word(slot, _)
+        | From::Algorithm(slot)
+        | From::Recompute(slot)
+        | From::Name(slot)
+        | From::Tier(slot) => sweep.space.level(&[slot]) == 0,
         From::Shape => sweep.space.level(&(DIMS_FROM..TIERS_FROM).collect::<Vec<_>>()) == 0,
     }
 }
@@ -170,6 +174,7 @@ fn words_of(from: From, sweep: &Sweep) -> Vec<String> {
     match from {
         From::Word(_, words) => words.iter().map(|&word| word.to_owned()).collect(),
         From::Algorithm(_) => algorithm::texts(&sweep.names),
+        From::Recompute(_) => recompute::texts().to_vec(),
         From::Name(_) => sweep.names.clone(),
         From::Tier(_) => std::iter::once("none".to_owned()).chain(sweep.tiers.iter().cloned()).collect(),
         From::Number(_) | From::Shape => Vec::new(),

@@ -5,6 +5,7 @@ use super::axis::{self, Axis};
 use super::inputs::Inputs;
 use super::key::{self, DIMS_FROM, Id, Key};
 use super::leaf::with_unit;
+use super::recompute;
 use super::resolve::Resolver;
 use crate::input::diagnostic::Diagnostic;
 use crate::units::{Unit, real, whole};
@@ -70,6 +71,9 @@ impl Resolver<'_> {
         if is(Id::OffloadOptimizer) {
             let tiers = self.walker.tiers.iter().enumerate().map(|(k, tier)| (real(k as u64), tier.clone()));
             values = std::iter::once((-1.0, "none".to_owned())).chain(tiers).collect();
+        }
+        if is(Id::Recompute) {
+            values = recompute::all().collect();
         }
         if let Some(words) = key.and_then(Key::words) {
             values = words.iter().enumerate().map(|(k, word)| (real(k as u64), (*word).to_owned())).collect();

@@ -7,6 +7,7 @@ use super::axis::{Alternative, Axis, Setting};
 use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, Id, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIERS_FROM,
 };
+use super::recompute;
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
 use super::walk::surely_sets;
@@ -258,6 +259,7 @@ pub(super) fn defaults_in_force(space: &Space, is_collective: bool) -> Vec<(&'st
         let text = match (key.default, key.kind) {
             (Default::Is(value), key::Kind::Choice(words)) => words[index(whole(value))].to_owned(),
             (Default::Is(value), key::Kind::Algorithm) => key::ALGORITHMS[index(whole(value))].to_owned(),
+            (Default::Is(value), key::Kind::Recompute) => recompute::text(value).unwrap_or_default().to_owned(),
             (Default::Is(value), key::Kind::Flag) => (value == 1.0).to_string(),
             (Default::Is(_), key::Kind::Tier) => "none".to_owned(),
             (Default::Is(value), key::Kind::Share) => plain(value),

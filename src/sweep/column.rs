@@ -6,6 +6,7 @@ use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS,
     TIER_NAMES_FROM, TIERS_FROM, ZIPS_FROM, dim_slot,
 };
+use super::recompute;
 pub use crate::column::{Column, Dtype, with_suffix};
 use crate::units::Unit;
 
@@ -18,6 +19,8 @@ pub enum From {
     Word(usize, &'static [&'static str]),
     /// A slot that holds an algorithm.
     Algorithm(usize),
+    /// A slot that holds what is computed again.
+    Recompute(usize),
     /// A slot that holds the number of a name.
     Name(usize),
     /// A slot that holds the number of a tier.
@@ -146,6 +149,7 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
         key::Kind::Choice(_) if is_zero => (Dtype::Count, From::Number(slot)),
         key::Kind::Choice(words) => (Dtype::Text, From::Word(slot, words)),
         key::Kind::Algorithm => (Dtype::Text, From::Algorithm(slot)),
+        key::Kind::Recompute => (Dtype::Text, From::Recompute(slot)),
         key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
         key::Kind::Path => (Dtype::Text, From::Name(slot)),
         key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
@@ -162,9 +166,12 @@ impl InputColumn {
     #[must_use]
     pub const fn slot(&self) -> Option<usize> {
         match self.from {
-            From::Number(slot) | From::Word(slot, _) | From::Algorithm(slot) | From::Name(slot) | From::Tier(slot) => {
-                Some(slot)
-            }
+            From::Number(slot)
+            | From::Word(slot, _)
+            | From::Algorithm(slot)
+            | From::Recompute(slot)
+            | From::Name(slot)
+            | From::Tier(slot) => Some(slot),
             From::Shape => None,
         }
     }
@@ -183,6 +190,7 @@ impl InputColumn {
             _ if number.is_nan() => None,
             From::Word(_, words) => words.get(place).copied(),
             From::Algorithm(_) => Written::of(number)?.text(names),
+            From::Recompute(_) => recompute::text(number),
             From::Name(_) => names.get(place).map(String::as_str),
             From::Tier(_) if number < 0.0 => Some("none"),
             From::Tier(_) => tiers.get(place).map(String::as_str),

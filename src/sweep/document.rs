@@ -8,6 +8,7 @@ use super::algorithm::{BY_DIMENSION, CHAKRA, example};
 use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
 use super::outside::RELATIVE_TO;
 use super::preset;
+use super::recompute;
 use super::resolve::TOP;
 use crate::units::{Unit, human, index, plain, whole};
 use crate::workload::Schedule;
@@ -86,6 +87,7 @@ fn push_key(text: &mut String, key: &Key) {
                 format!("{words}, `{{{CHAKRA}: PATH}}`")
             }
         }
+        Kind::Recompute => recompute::words().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Tier => "`none` or the name of a tier".to_owned(),
         Kind::Path => format!("a path, `{}`", key.example()),
@@ -103,6 +105,7 @@ pub fn default_text(key: &Key) -> String {
         (Default::Absent, _) => "nothing".to_owned(),
         (Default::Is(value), Kind::Choice(words)) => format!("`{}`", words[index(whole(value))]),
         (Default::Is(value), Kind::Algorithm) => format!("`{}`", ALGORITHMS[index(whole(value))]),
+        (Default::Is(value), Kind::Recompute) => format!("`{}`", recompute::text(value).unwrap_or_default()),
         (Default::Is(value), Kind::Flag) => format!("`{}`", value == 1.0),
         (Default::Is(_), Kind::Tier) => "`none`".to_owned(),
         (Default::Is(value), Kind::Share) => plain(value),
@@ -220,7 +223,7 @@ fn value(key: &Key) -> Value {
             json!({"enum": words})
         }
         Kind::Flag => json!({"type": "boolean"}),
-        Kind::Algorithm | Kind::Tier | Kind::Path => json!({"type": "string"}),
+        Kind::Algorithm | Kind::Recompute | Kind::Tier | Kind::Path => json!({"type": "string"}),
     };
     let range = match key.kind {
         Kind::Algorithm => {

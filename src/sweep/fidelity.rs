@@ -2,6 +2,7 @@
 
 use super::algorithm::{CHAKRA, Written, trace_of};
 use super::key::{Default, Id, KEYS, Key, Kind, OF_COLLECTIVE};
+use super::recompute;
 use super::resolve::Resolver;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place};
@@ -156,6 +157,7 @@ fn text(key: &Key, value: f64, names: &[String]) -> String {
     match key.kind {
         Kind::Choice(words) => words[index(whole(value))].to_owned(),
         Kind::Flag => (value == 1.0).to_string(),
+        Kind::Recompute => recompute::text(value).unwrap_or_default().to_owned(),
         Kind::Algorithm => match Written::of(value) {
             Some(Written::Chakra(name)) => format!("{{{CHAKRA}: {}}}", names.get(name).map_or("", String::as_str)),
             written => written.and_then(|written| written.text(names)).unwrap_or_default().to_owned(),

@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Order, Recompute, Schedule};
+use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Order, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +41,8 @@ pub enum Kind {
     Flag,
     /// One of the words of [`ALGORITHMS`], or a mapping with more than a word says: see `algorithm.rs`.
     Algorithm,
+    /// What the backward pass computes again: see `recompute.rs`.
+    Recompute,
     /// The name of a tier of `memory`, or `none`.
     Tier,
     /// A path, in which names in braces are values of the point.
@@ -83,9 +85,14 @@ impl Key {
     pub const fn unit(&self) -> Unit {
         match self.kind {
             Kind::Quantity { unit, .. } | Kind::Count { unit, .. } => unit,
-            Kind::Share | Kind::Ratio | Kind::Choice(_) | Kind::Algorithm | Kind::Flag | Kind::Tier | Kind::Path => {
-                Unit::NONE
-            }
+            Kind::Share
+            | Kind::Ratio
+            | Kind::Choice(_)
+            | Kind::Algorithm
+            | Kind::Recompute
+            | Kind::Flag
+            | Kind::Tier
+            | Kind::Path => Unit::NONE,
         }
     }
 
@@ -120,6 +127,7 @@ impl Key {
             Kind::Ratio => "1.2".to_owned(),
             Kind::Choice(words) => words[0].to_owned(),
             Kind::Algorithm => ALGORITHMS[0].to_owned(),
+            Kind::Recompute => "selective".to_owned(),
             Kind::Flag => "true".to_owned(),
             Kind::Tier => "none".to_owned(),
             Kind::Path => "\"traces/tp{tp}/w\"".to_owned(),
@@ -236,7 +244,9 @@ keys! {
         "ZeRO stage: data parallelism shards optimizer states (1), gradients too (2), weights too (3); Megatron's distributed optimizer is 1, FSDP is 3";
     ZeroShard = "plan.zero_shard", count(1), Default::Absent, Some("zero_shard"),
         "among how many ranks of a data x context group ZeRO shards, the group being copies of these (HSDP); not written: all";
-    Recompute = "plan.recompute", Kind::Choice(&Recompute::NAMES), Default::Is(0.0), Some("recompute"), "what the backward pass computes again";
+    Recompute = "plan.recompute", Kind::Recompute, Default::Is(0.0), Some("recompute"),
+        "what the backward pass computes again: `selective` the core of attention, `full` each layer, `alternate` every second linear layer and what is element-wise, \
+         or Megatron's modules, several with `+` between them: `layernorm+moe_act`";
     SequenceParallel = "plan.sequence_parallel", Kind::Flag, Default::Is(1.0), Some("sequence_parallel"),
         "whether operations between tensor-parallel ones are split along the sequence";
     FlashAttention = "plan.flash_attention", Kind::Flag, Default::Is(1.0), Some("flash_attention"), "whether attention keeps no scores";
@@ -514,12 +524,4 @@ pub const LATER: &[(&str, &str)] = &[
     ("oversubscription", "oversubscribed dimensions"),
     ("in_network", "collectives inside the network"),
     ("efficiency_like", "efficiencies borrowed from another NPU"),
-];
-
-/// Values that the language will have and this version does not understand, by key.
-pub const LATER_VALUES: &[(&str, &str, &str)] = &[
-    ("recompute", "moe_act", "recomputation by modules"),
-    ("recompute", "core_attn", "recomputation by modules"),
-    ("recompute", "mlp", "recomputation by modules"),
-    ("recompute", "layernorm", "recomputation by modules"),
 ];

@@ -1,7 +1,8 @@
 //! One value of a key: a scalar with its unit, a word, a range.
 
 use super::inputs::REST;
-use super::key::{ALGORITHMS, Default, FOREIGN, Id, Key, Kind, LATER, LATER_VALUES};
+use super::key::{ALGORITHMS, Default, FOREIGN, Id, Key, Kind, LATER};
+use super::recompute;
 use crate::input::diagnostic::{Diagnostic, Place, nearest, suggest};
 use crate::input::tree::{Node, Value};
 use crate::units::{Quantity, QuantityError, Unit, human, parse_unit, plain, unit_words};
@@ -26,6 +27,7 @@ pub fn scalar(key: &Key, node: &Node, tiers: &[String]) -> Result<Written, Diagn
         Kind::Quantity { .. } | Kind::Count { .. } | Kind::Share | Kind::Ratio => number(key, node)?,
         Kind::Choice(words) => choice(key, node, words)?,
         Kind::Algorithm => choice(key, node, &ALGORITHMS)?,
+        Kind::Recompute => recompute::value(key, node)?,
         Kind::Flag => flag(key, node)?,
         Kind::Tier => tier(key, node, tiers)?,
         // Paths are names: see `Walker::leaf`.
@@ -42,7 +44,7 @@ pub(super) fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Count { .. } => "a whole number".to_owned(),
         Kind::Share => "a share between 0 and 1".to_owned(),
         Kind::Ratio => "a number from 1 on".to_owned(),
-        Kind::Choice(_) | Kind::Algorithm => "a word".to_owned(),
+        Kind::Choice(_) | Kind::Algorithm | Kind::Recompute => "a word".to_owned(),
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
         Kind::Path => "a path".to_owned(),
@@ -167,11 +169,6 @@ fn choice(key: &Key, node: &Node, words: &[&str]) -> Result<f64, Diagnostic> {
         }
     }
     let name = key.name();
-    if let Some((.., what)) = LATER_VALUES.iter().find(|later| later.0 == name && later.1 == text) {
-        return Err(Diagnostic::error(format!("`{name}: {text}` is not understood yet: {what}"))
-            .at(node.place)
-            .help(format!("this version takes {}", crate::input::diagnostic::quoted(words))));
-    }
     let foreign = FOREIGN.iter().find(|foreign| foreign.0 == text).map(|foreign| foreign.1.to_owned());
     let help = foreign.or_else(|| suggest(&text, words.iter().copied()));
     let diagnostic = Diagnostic::error(format!("`{name}` has no choice `{text}`")).at(node.place);

@@ -22,6 +22,7 @@ mod network;
 pub mod outside;
 pub mod point;
 pub mod preset;
+pub mod recompute;
 pub mod recording;
 pub mod refine;
 mod required;

@@ -6,6 +6,7 @@ use super::algorithm::{BY_DIMENSION, Written, is_algorithm};
 use super::fidelity::Fidelity;
 use super::inputs::Inputs;
 use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId};
+use super::recompute;
 use crate::system::collective::{Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
 use crate::system::hierarchy::MultiDim;
@@ -18,8 +19,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Recompute,
-    Schedule, Training, Transformer,
+    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Schedule,
+    Training, Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
@@ -141,7 +142,7 @@ fn plan(inputs: &Inputs) -> Plan {
         micro_batch_size: count(inputs, Id::MicroBatch),
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
         zero_shard: written(inputs.key(Id::ZeroShard)),
-        recompute: part(&Recompute::ALL, inputs.key(Id::Recompute)),
+        recompute: recompute::of(inputs.key(Id::Recompute)),
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),

@@ -7,6 +7,7 @@ use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
 use super::outside::Loader;
+use super::recompute;
 use super::rule::Rule;
 pub use crate::column::Direction;
 use crate::column::with_suffix;
@@ -161,6 +162,7 @@ impl Scope for Names<'_> {
         let words = |words: &[&str]| words.iter().position(|word| *word == text).map(|k| real(k as u64));
         match key::key_of(slot).map(|key| key.kind) {
             Some(key::Kind::Choice(choices)) => words(choices),
+            Some(key::Kind::Recompute) => recompute::read(text).ok().map(recompute::number),
             Some(key::Kind::Algorithm) => words(&key::ALGORITHMS).or_else(|| {
                 let is_label = self.labels.iter().any(|label| label.0 == slot && label.1.iter().any(|it| it == text));
                 let name = self.names.iter().position(|name| name == text).filter(|_| is_label)?;

@@ -1,7 +1,8 @@
 //! Activations: the bytes that one layer keeps of one microbatch until its backward pass.
 
 use super::Training;
-use super::plan::{ContextKind, Recompute};
+use super::plan::ContextKind;
+use super::recompute::{Part, Recompute};
 use super::share::{Kept, Share};
 use crate::units::real;
 
@@ -43,7 +44,6 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
     let query_key_value = element * share.tokens * (heads * query_dim + share.kv_heads * (query_dim + value_dim));
     let projection_input = element * share.tokens * heads * value_dim;
     let latents = 2.0 * element * share.outer_tokens * real(model.latent_dim());
-    let attention = 2.0 * vector + query_key_value + projection_input + latents + masked;
 
     let dropped = if model.dropout { element + MASK } else { 0.0 };
     let core = if plan.flash_attention {
@@ -52,12 +52,41 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
         (element + dropped) * share.tokens * real(*seq_len) * heads
     };
 
-    let inner = real(model.mlp.matrices()) * element;
-    let mlp = 2.0 * vector + inner * share.tokens * real(model.ffn) / share.tensor + masked;
-    let routed = share.routed * (2.0 * element * hidden + inner * real(model.moe_ffn) / share.expert_tensor);
-    let shared = inner * share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
-    let logits = ROUTER_LOGIT * share.outer_tokens * real(model.experts);
-    let moe = 2.0 * vector + routed + shared + logits + masked;
+    let before = real(model.mlp.matrices() - 1) * element;
+    let ffn = share.tokens * real(model.ffn) / share.tensor;
+    let expert = share.routed * real(model.moe_ffn) / share.expert_tensor;
+    let shared = (before + element) * share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
+    let sent = 2.0 * element * share.routed * hidden + ROUTER_LOGIT * share.outer_tokens * real(model.experts);
+
+    let parts = plan.recompute;
+    let again = |part| parts.has(part);
+    // Behind one norm both halves of a layer have one input.
+    let [norm, input] = if model.parallel_block { [0.0; 2] } else { [vector; 2] };
+    let attention = Half::of(
+        vector + latents + projection_input + masked,
+        [
+            (vector, again(Part::Norms)),
+            (query_key_value, again(Part::LatentUp) && model.latent.is_some()),
+            (core, again(Part::CoreAttention)),
+        ],
+    );
+    let mlp = Half::of(
+        norm + masked,
+        [
+            (input, again(Part::Norms) && !again(Part::Mlp)),
+            (before * ffn, again(Part::Mlp)),
+            (element * ffn, again(Part::Mlp) || again(Part::MlpActivation)),
+        ],
+    );
+    let moe = Half::of(
+        norm + masked,
+        [
+            (input, again(Part::Norms) && !again(Part::Moe)),
+            (sent + before * expert, again(Part::Moe)),
+            (shared, again(Part::Moe) || again(Part::SharedExperts)),
+            (element * expert, again(Part::Moe) || again(Part::MoeActivation)),
+        ],
+    );
 
     let key_value = element * share.tokens * share.kv_heads * (query_dim + value_dim);
     let received = match plan.cp_kind {
@@ -66,24 +95,34 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
         _ => 0.0,
     };
 
-    // Behind one norm both halves of a layer have one input.
-    let [mlp, moe] = [mlp, moe].map(|rest| if model.parallel_block { rest - 2.0 * vector } else { rest });
-    let whole = |rest: f64| attention + core + rest;
-    match plan.recompute {
-        Recompute::None => Kept { dense: whole(mlp), moe: whole(moe), working: received },
-        Recompute::Selective => Kept { dense: attention + mlp, moe: attention + moe, working: core + received },
-        Recompute::Alternate => {
-            let half = |rest: f64| 0.5 * (attention + rest);
-            let keep = |rest: f64| half(rest) + core;
-            Kept {
-                dense: keep(mlp),
-                moe: keep(moe),
-                working: half(mlp).max(if model.experts > 0 { half(moe) } else { 0.0 }) + received,
-            }
+    let larger = |dense: f64, moe: f64| if model.experts > 0 { dense.max(moe) } else { dense };
+    let [dense, with_experts] = [mlp, moe].map(|half| attention.kept + half.kept);
+    match parts {
+        Recompute::ALTERNATE => {
+            let [dense, moe] = [dense, with_experts].map(|whole| 0.5 * (whole - core));
+            Kept { dense: dense + core, moe: moe + core, working: larger(dense, moe), received }
         }
-        Recompute::Full => {
-            let working = if model.experts > 0 { whole(mlp).max(whole(moe)) } else { whole(mlp) };
-            Kept { dense: vector, moe: vector, working: working + received }
+        Recompute::FULL => Kept { dense: vector, moe: vector, working: larger(dense, with_experts), received },
+        _ => {
+            let working = attention.again.max(larger(mlp.again, moe.again));
+            Kept { dense, moe: with_experts, working, received }
         }
+    }
+}
+
+/// What half of a layer, attention or what follows it, leaves behind.
+#[derive(Clone, Copy)]
+struct Half {
+    /// Bytes kept.
+    kept: f64,
+    /// Bytes that are there again while its backward pass goes on.
+    again: f64,
+}
+
+impl Half {
+    /// Bytes that are kept always, and others with whether they are computed again.
+    fn of<const PARTS: usize>(always: f64, parts: [(f64, bool); PARTS]) -> Self {
+        let sum = |is_again: bool| parts.iter().filter(|part| part.1 == is_again).map(|part| part.0).sum::<f64>();
+        Self { kept: always + sum(false), again: sum(true) }
     }
 }

@@ -1,8 +1,8 @@
 //! `build`: a job as a folded program, one rank class for each kind of pipeline stage.
 
 use super::layers::Layers;
-use super::plan::Recompute;
 use super::program::{Account, Block, Phase, Program, Work};
+use super::recompute::Recompute;
 use super::share::{Share, Stage, stages_of};
 use super::strategy::{Pass, Place, Strategy, pipeline};
 use super::{Job, Training, layer};
@@ -90,14 +90,12 @@ impl Writer<'_> {
         if pass == Pass::Backward {
             let mut again = self.operations(Pass::Forward, Account::Recompute);
             match plan.recompute {
-                Recompute::None => {}
-                Recompute::Selective if plan.flash_attention => {}
-                Recompute::Selective => again.core(),
-                Recompute::Alternate => again.alternate(moe),
-                Recompute::Full => {
+                Recompute::ALTERNATE => again.alternate(moe),
+                Recompute::FULL => {
                     again.layer(moe);
                     dispatches += layer::dispatches(self.training, Pass::Forward);
                 }
+                parts => again.parts(parts, moe),
             }
         }
         let mut operations = self.operations(pass, Account::Compute);

@@ -2,8 +2,10 @@
 
 use super::Training;
 use super::program::{Account, Program, Work};
+use super::recompute::{Part, Recompute};
 use super::share::Share;
 use super::strategy::{Pass, Place, Strategy};
+use super::transformer::Latent;
 use crate::system::kernel::{Attention, Kernel, Product, Scores};
 use crate::units::{Bytes, real};
 
@@ -32,6 +34,10 @@ const LOGIT_TRAFFIC: f64 = 9.0;
 const PARALLEL_BLOCK: f64 = 0.7;
 /// Kernels of the element-wise operations of a layer, forward and backward [StepFit].
 const LAUNCHES: [f64; 2] = [9.0, 13.0];
+/// Bytes an element of a hidden vector that a norm moves: read and written in 2 bytes.
+const NORM_TRAFFIC: f64 = 4.0;
+/// Kernels of the norms of a layer.
+const NORM_LAUNCHES: f64 = 2.0;
 /// Kernels of unfused attention, forward and backward [StepFit].
 const SCORE_LAUNCHES: [f64; 2] = [5.0, 8.0];
 /// Operations that the host sends for a layer, forward and backward [StepFit].
@@ -72,8 +78,7 @@ impl Writer<'_> {
         if moe {
             self.experts();
         } else {
-            let model = &self.training.model;
-            self.mlp(self.share.tokens, real(model.ffn) / self.share.tensor, 1.0, DENSE);
+            self.dense_mlp();
         }
         self.element_wise(moe);
     }
@@ -102,21 +107,27 @@ impl Writer<'_> {
         let (tokens, hidden) = (share.tokens, real(model.hidden));
         let heads = real(model.heads) / share.tensor;
         if let Some(latent) = model.latent {
-            let rank = real(latent.q_rank);
-            let query = heads * real(model.query_dim());
             if latent.q_rank > 0 {
-                self.linear(tokens, rank, hidden, 1.0);
-                self.linear(tokens, query, rank, 1.0);
+                self.linear(tokens, real(latent.q_rank), hidden, 1.0);
             } else {
-                self.linear(tokens, query, hidden, 1.0);
+                self.linear(tokens, heads * real(model.query_dim()), hidden, 1.0);
             }
-            let rank = real(latent.kv_rank);
-            self.linear(tokens, rank + real(latent.rope_dim), hidden, 1.0);
-            self.linear(tokens, heads * real(model.head_dim + model.value_dim), rank, 1.0);
+            self.linear(tokens, real(latent.kv_rank + latent.rope_dim), hidden, 1.0);
+            self.latent_up(latent);
         } else {
             let keys_values = share.kv_heads * real(model.head_dim + model.value_dim);
             self.linear(tokens, heads * real(model.head_dim) + keys_values, hidden, 1.0);
         }
+    }
+
+    /// From latent vectors to queries, keys and values.
+    fn latent_up(&mut self, latent: Latent) {
+        let Training { model, .. } = self.training;
+        let (tokens, heads) = (self.share.tokens, real(model.heads) / self.share.tensor);
+        if latent.q_rank > 0 {
+            self.linear(tokens, heads * real(model.query_dim()), real(latent.q_rank), 1.0);
+        }
+        self.linear(tokens, heads * real(model.head_dim + model.value_dim), real(latent.kv_rank), 1.0);
     }
 
     /// Scores, softmax and weighted sum.
@@ -140,6 +151,37 @@ impl Writer<'_> {
         self.kernel(kernel);
     }
 
+    /// Some parts of a layer.
+    ///
+    /// Flash attention keeps no scores, and its core is not computed again.
+    pub fn parts(&mut self, parts: Recompute, moe: bool) {
+        let Training { model, plan, .. } = self.training;
+        if parts.has(Part::Norms) {
+            self.again(2.0 * NORM_TRAFFIC * self.share.outer_tokens * real(model.hidden), NORM_LAUNCHES);
+        }
+        if let Some(latent) = model.latent.filter(|_| parts.has(Part::LatentUp)) {
+            self.latent_up(latent);
+        }
+        if parts.has(Part::CoreAttention) && !plan.flash_attention {
+            self.core();
+        }
+        let activated = self.activations()[usize::from(moe)];
+        let [whole, activation] = if moe { [Part::Moe, Part::MoeActivation] } else { [Part::Mlp, Part::MlpActivation] };
+        if parts.has(whole) {
+            if moe { self.experts() } else { self.dense_mlp() }
+        } else if moe && parts.has(Part::SharedExperts) {
+            self.shared_experts(DENSE);
+        }
+        if parts.has(whole) || parts.has(activation) {
+            self.again(activated, 1.0);
+        }
+    }
+
+    /// What is element-wise, and moves so many bytes.
+    fn again(&mut self, moved: f64, launches: f64) {
+        self.kernel(Kernel::ElementWise { moved: Bytes::from_real(moved), launches });
+    }
+
     /// Every second linear layer, as half of each, and what is element-wise: attention and the rest is kept.
     pub fn alternate(&mut self, moe: bool) {
         let Training { model, plan, .. } = self.training;
@@ -148,9 +190,7 @@ impl Writer<'_> {
         self.projections();
         self.outward();
         if moe {
-            if model.shared_experts > 0 {
-                self.mlp(share.tokens, real(model.shared_experts * model.moe_ffn) / share.tensor, 1.0, NOWHERE);
-            }
+            self.shared_experts(NOWHERE);
             let experts = (real(model.experts) / real(plan.ep)).max(1.0);
             self.mlp(share.routed / experts, real(model.moe_ffn) / share.expert_tensor, experts, NOWHERE);
         } else {
@@ -160,14 +200,26 @@ impl Writer<'_> {
         self.element_wise(moe);
     }
 
+    /// The MLP of a dense layer.
+    fn dense_mlp(&mut self) {
+        let width = real(self.training.model.ffn) / self.share.tensor;
+        self.mlp(self.share.tokens, width, 1.0, DENSE);
+    }
+
+    /// Shared experts, if there are any.
+    fn shared_experts(&mut self, places: [&[Place]; 2]) {
+        let model = &self.training.model;
+        if model.shared_experts > 0 {
+            let width = real(model.shared_experts * model.moe_ffn) / self.share.tensor;
+            self.mlp(self.share.tokens, width, 1.0, places);
+        }
+    }
+
     /// Shared experts and router beside routed experts between two all-to-alls.
     fn experts(&mut self) {
         let Training { model, plan, .. } = self.training;
         let share = self.share;
-        if model.shared_experts > 0 {
-            let width = real(model.shared_experts * model.moe_ffn) / share.tensor;
-            self.mlp(share.tokens, width, 1.0, DENSE);
-        }
+        self.shared_experts(DENSE);
         let experts = (real(model.experts) / real(plan.ep)).max(1.0);
         let width = real(model.moe_ffn) / share.expert_tensor;
         self.mlp(share.routed / experts, width, experts, ROUTED);
@@ -196,13 +248,7 @@ impl Writer<'_> {
         let share = self.share;
         let heads = real(model.heads) / share.tensor + 2.0 * share.kv_heads;
         let rotated = ROTATED * share.tokens * heads * real(model.query_dim());
-        let widths = if moe {
-            let shared = share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
-            share.routed * real(model.moe_ffn) / share.expert_tensor + shared
-        } else {
-            share.tokens * real(model.ffn) / share.tensor
-        };
-        let activated = ACTIVATED * real(model.mlp.matrices()) * widths;
+        let activated = self.activations()[usize::from(moe)];
         let vectors = VECTOR_TRAFFIC[usize::from(!plan.flash_attention)] * share.outer_tokens * real(model.hidden);
         let (moved, launches) = match self.pass {
             Pass::Forward => (vectors + rotated + activated, LAUNCHES[0]),
@@ -210,6 +256,16 @@ impl Writer<'_> {
         };
         let moved = if model.parallel_block { moved * PARALLEL_BLOCK } else { moved };
         self.kernel(Kernel::ElementWise { moved: Bytes::from_real(moved), launches });
+    }
+
+    /// Bytes that activation functions move forward, of a dense layer and of one with experts.
+    fn activations(&self) -> [f64; 2] {
+        let model = &self.training.model;
+        let share = self.share;
+        let shared = share.tokens * real(model.shared_experts * model.moe_ffn) / share.tensor;
+        let routed = share.routed * real(model.moe_ffn) / share.expert_tensor + shared;
+        [share.tokens * real(model.ffn) / share.tensor, routed]
+            .map(|width| ACTIVATED * real(model.mlp.matrices()) * width)
     }
 
     /// The embedding: a look-up.

@@ -1,5 +1,6 @@
 //! The parallel plan: how a training step is spread over NPUs.
 
+use super::recompute::Recompute;
 use super::schedule::Schedule;
 
 use crate::units::real;
@@ -167,26 +168,6 @@ impl Dispatcher {
             }
         }
     }
-}
-
-/// What the backward pass computes again instead of keeping it, in Megatron's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Recompute {
-    /// Nothing.
-    None,
-    /// The core of attention: scores, softmax, weighted sum.
-    Selective,
-    /// Every layer from its input.
-    Full,
-    /// Every second linear layer and what is element-wise: torchtitan's selective activation checkpoint.
-    Alternate,
-}
-
-impl Recompute {
-    /// Every choice, in the order of [`Recompute::NAMES`].
-    pub const ALL: [Self; 4] = [Self::None, Self::Selective, Self::Full, Self::Alternate];
-    /// The names that people write.
-    pub const NAMES: [&'static str; 4] = ["none", "selective", "full", "alternate"];
 }
 
 /// How the ranks of a context group come to the keys and values of each other's tokens.

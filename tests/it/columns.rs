@@ -48,6 +48,7 @@ fn two_values(key: &Key) -> Option<String> {
         Kind::Ratio => "[1.5, 2]".to_owned(),
         Kind::Choice(words) => format!("[{}, {}]", words[0], words.get(1)?),
         Kind::Algorithm => "[ring, direct]".to_owned(),
+        Kind::Recompute => "[selective, layernorm+moe_act]".to_owned(),
         Kind::Flag => "[false, true]".to_owned(),
         Kind::Tier => "[none, pool]".to_owned(),
         Kind::Path => "[a/w, b/w]".to_owned(),

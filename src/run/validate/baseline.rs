@@ -57,7 +57,7 @@ fn ideal(case: &Case) -> Option<(Kind, f64)> {
     let preset = |section: &str| question.presets.iter().find(|used| used.0 == section).map(|used| used.1.clone());
     let rate = point::system(&question.inputs).npu.peak.get() * case.run.number("gpus")?;
     let work = training.model.flops_per_token(training.seq_len) * real(training.tokens());
-    let work = if training.plan.recompute == Recompute::Full { AGAIN * work } else { work };
+    let work = if training.plan.recompute == Recompute::FULL { AGAIN * work } else { work };
     let kind = (preset("cluster.npu")?, preset("precision")?, training.model.experts > 0);
     Some((kind, work / rate))
 }

@@ -5,7 +5,8 @@ use super::predict::{Case, predict};
 use super::score::Score;
 use crate::run::evaluate::Evaluator;
 use crate::sweep::key::Id;
-use crate::units::{narrow, real};
+use crate::sweep::recompute;
+use crate::units::narrow;
 use crate::workload::Recompute;
 
 /// Bytes of a GiB.
@@ -59,9 +60,10 @@ fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
 /// Whether any recomputation makes a run fit.
 fn fits_somehow(case: &Case, evaluator: &mut Evaluator) -> bool {
     let Some(question) = &case.question else { return false };
-    (0..Recompute::NAMES.len()).any(|level| {
+    let mut sets = (0..Recompute::COUNT).map(Recompute::from_bits).filter(|set| set.is_sound());
+    sets.any(|set| {
         let mut inputs = question.inputs.clone();
-        inputs.set(narrow(Id::Recompute as u64), real(level as u64), true);
+        inputs.set(narrow(Id::Recompute as u64), recompute::number(set), true);
         inputs.complete();
         predict(&inputs, evaluator).is_ok_and(|prediction| prediction.fits())
     })
