@@ -14,6 +14,7 @@ use crate::input::Remarks;
 use crate::run::validate::sections::{scores, sections, signed_percent};
 use crate::run::validate::{Case, GroupScore, Half, Score, Validation, bars, memory, ranks, ratios};
 use crate::units::{Bytes, Unit, count, human};
+use crate::workload::Footprint;
 
 /// Reads, predicts and tells.
 pub fn validate(args: &ValidateArgs) -> anyhow::Result<Exit> {
@@ -88,7 +89,11 @@ fn row_cells(case: &Case) -> Vec<String> {
     let error = case.error().map_or_else(|| "-".to_owned(), signed_percent);
     let full = case.prediction.filter(|prediction| !prediction.fits()).map(|prediction| {
         let bytes = |bytes: Bytes| human(bytes.as_real(), Unit::BYTE);
-        format!("it does not fit by our account: {} of {}", bytes(prediction.memory), bytes(prediction.capacity))
+        format!(
+            "it does not fit by our account: {} of {}",
+            bytes(prediction.memory.total()),
+            bytes(prediction.capacity)
+        )
     });
     let reason = case.reason.clone().or(full).unwrap_or_default();
     vec![case.run.id.clone(), time(case.measured), time(predicted), error, reason]
@@ -112,7 +117,7 @@ fn object(validation: &Validation) -> Value {
         let prediction = case.prediction;
         json!({"row_id": case.run.id, "group": case.run.group, "half": half.map(Half::name),
             "measured_s": case.measured, "predicted_s": prediction.map(|it| it.seconds), "error": case.error(),
-            "predicted_memory_bytes": prediction.map(|it| it.memory.get()), "memory_error": memory::error(case),
+            "predicted_memory_bytes": prediction.map(|it| it.memory.total().get()), "predicted_memory_parts": prediction.map(|it| parts(&it.memory)), "memory_error": memory::error(case),
             "usable_memory_bytes": prediction.map(|it| it.capacity.get()),
             "fits": prediction.map(|it| it.fits()), "reason": case.reason})
     });
@@ -133,6 +138,15 @@ fn object(validation: &Validation) -> Value {
         "memory": memories(validation), "out_of_memory_calls": calls.collect::<Vec<_>>(),
         "ranks": ranks.collect::<Vec<_>>(), "ratios": ratios.collect::<Vec<_>>(),
         "bars": is_ours.then(|| bars.collect::<Vec<_>>()), "rows": rows.collect::<Vec<_>>()})
+}
+
+/// The parts of an account for programs, in bytes.
+fn parts(account: &Footprint) -> Value {
+    json!({
+        "weights": account.weights.get(), "gradients": account.gradients.get(), "optimizer": account.optimizer.get(),
+        "activations": account.activations.get(), "temporary": account.temporary.get(), "logits": account.logits.get(),
+        "buffers": account.buffers.get(), "stage": account.stage,
+    })
 }
 
 /// The memory errors of each group for programs.

@@ -315,6 +315,16 @@ keys! {
         "local memory traffic that a byte sent beside computations is worth to these, the units included that it takes from them [StepFit]";
     Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
         "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";
+    Logit = "software.logit", at_least_zero(Unit::BYTE), Default::Is(6.0), None,
+        "bytes of a logit and of its gradient while the loss is computed: 4 and a copy of 2, or less where the loss is fused";
+    GradientCopy = "software.gradient_copy", Kind::Flag, Default::Is(0.0), None,
+        "whether a microbatch's gradients lie, in the weights' format, beside those of more bytes that they are added to";
+    MasterOnly = "software.master_only", Kind::Flag, Default::Is(0.0), None,
+        "whether weights that `zero: 3` shards are kept as the optimizer's master copy alone, and cast when they are gathered [Zhao23]";
+    KeepsSent = "software.keeps_sent", Kind::Flag, Default::Is(0.0), None,
+        "whether a stage keeps what it sent to the next until its backward pass";
+    Bucket = "software.bucket", count(1), Default::Absent, None,
+        "parameters of a bucket in which ZeRO reduces gradients, and of which `zero: 3` gathers two; not written: layer by layer";
     Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),
         "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first; `{chakra: mine/allreduce}` is a trace a rank, of the collective that runs or of a recorded trace's all-reduce, and needs `fidelity: event_driven` [ASTRA2]";
 AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent, Some("all_reduce_algorithm"),

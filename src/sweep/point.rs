@@ -14,6 +14,7 @@ use crate::system::memory::{MAX_TIERS, Tier};
 use crate::system::network::Congestion;
 use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Rules;
+use crate::system::software::Keeping;
 use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, Software, System};
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
@@ -207,6 +208,13 @@ pub fn system(inputs: &Inputs) -> System {
             collective_latency: Delay::seconds(inputs.key(Id::CollectiveLatency)),
             overlap_traffic: inputs.key(Id::OverlapTraffic),
             accumulation: inputs.key(Id::Accumulation),
+            keeping: Keeping {
+                logit: inputs.key(Id::Logit),
+                gradient_copy: flag(inputs, Id::GradientCopy),
+                master_only: flag(inputs, Id::MasterOnly),
+                sent: flag(inputs, Id::KeepsSent),
+                bucket: written(inputs.key(Id::Bucket)).map(real),
+            },
         },
         network: Network { dims: dims.collect(), congestion: part(&Congestion::ALL, inputs.key(Id::Congestion)) },
         memory: Memory {

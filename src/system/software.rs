@@ -21,6 +21,30 @@ pub struct Software {
     pub overlap_traffic: f64,
     /// Bytes a parameter that adding a microbatch's gradients to those before moves.
     pub accumulation: f64,
+    /// What it keeps in memory.
+    pub keeping: Keeping,
+}
+
+/// What a framework keeps in memory beside what a plan asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Keeping {
+    /// Bytes of a logit and of its gradient while the loss is computed.
+    pub logit: f64,
+    /// Whether a microbatch's gradients lie beside those that they are added to, in the weights' format.
+    pub gradient_copy: bool,
+    /// Whether sharded weights are kept as the optimizer's master copy alone, and cast when they are gathered.
+    pub master_only: bool,
+    /// Whether a stage keeps what it sent to the next until its backward pass.
+    pub sent: bool,
+    /// Parameters of a bucket, in which sharded weights are gathered and gradients reduced; none if that is done layer by layer.
+    pub bucket: Option<f64>,
+}
+
+impl Default for Keeping {
+    /// No more than is needed; logits in 4 bytes, and a copy in 2.
+    fn default() -> Self {
+        Self { logit: 6.0, gradient_copy: false, master_only: false, sent: false, bucket: None }
+    }
 }
 
 impl Default for Software {
@@ -35,6 +59,7 @@ impl Default for Software {
             collective_latency: Delay::ZERO,
             overlap_traffic: 0.0,
             accumulation: 0.0,
+            keeping: Keeping::default(),
         }
     }
 }

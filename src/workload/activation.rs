@@ -7,7 +7,7 @@ use super::share::{Kept, Share};
 use crate::units::real;
 
 /// A dropout mask has a byte an element.
-const MASK: f64 = 1.0;
+pub const MASK: f64 = 1.0;
 /// Flash attention keeps one fp32 statistic a row and head.
 const ROW_STATISTIC: f64 = 4.0;
 /// Router logits are kept in fp32.
@@ -95,19 +95,20 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
         _ => 0.0,
     };
 
+    // Backward, behind the product outwards: gradients of a layer's output and of what its MLP has on both sides of its activation.
     let larger = |dense: f64, moe: f64| if model.experts > 0 { dense.max(moe) } else { dense };
+    let gradients = vector + larger(before * ffn, before * expert + element * share.routed * hidden);
+
     let [dense, with_experts] = [mlp, moe].map(|half| attention.kept + half.kept);
-    match parts {
+    let (dense, moe, working) = match parts {
         Recompute::ALTERNATE => {
             let [dense, moe] = [dense, with_experts].map(|whole| 0.5 * (whole - core));
-            Kept { dense: dense + core, moe: moe + core, working: larger(dense, moe), received }
+            (dense + core, moe + core, larger(dense, moe))
         }
-        Recompute::FULL => Kept { dense: vector, moe: vector, working: larger(dense, with_experts), received },
-        _ => {
-            let working = attention.again.max(larger(mlp.again, moe.again));
-            Kept { dense, moe: with_experts, working, received }
-        }
-    }
+        Recompute::FULL => (vector, vector, larger(dense, with_experts)),
+        _ => (dense, with_experts, attention.again.max(larger(mlp.again, moe.again))),
+    };
+    Kept { dense, moe, working, gradients, received }
 }
 
 /// What half of a layer, attention or what follows it, leaves behind.

@@ -61,7 +61,7 @@ fn uneven(collective: Collective, system: &System) -> Option<u32> {
 
 /// Whether the fullest stage fits.
 fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
-    let footprint = Footprint::of(training, &Share::of(training));
+    let footprint = Footprint::of(training, &Share::of(training), &system.software.keeping);
     let refuse =
         |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
     let (demand, bound) = (footprint.total(), system.memory.usable());

@@ -1,13 +1,12 @@
 //! The memory account: bytes that the fullest NPU holds at the peak of a step, by kind.
 
 use super::Training;
+use super::activation;
 use super::share::{Share, Split, Stage, stages_of};
+use crate::system::software::Keeping;
 use crate::units::{Bytes, real};
 
-/// Logits are fp32, and a copy in the activations' format lives beside them.
-const LOGIT: f64 = 4.0;
-
-/// Bytes on the NPU whose memory is fullest.
+/// Bytes on the NPU whose memory is fullest, at the moment in which it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
     /// Parameters as the forward pass reads them.
@@ -18,8 +17,12 @@ pub struct Footprint {
     pub optimizer: Bytes,
     /// Activations of the microbatches in flight.
     pub activations: Bytes,
-    /// What lives for a moment: a layer computed again, logits, layers gathered by ZeRO.
+    /// What lives for a moment in a layer's backward pass: what is computed again, and gradients of activations.
     pub temporary: Bytes,
+    /// Logits, the loss and their gradients.
+    pub logits: Bytes,
+    /// What communication needs room for: gathered layers, gradients that are not cut yet, what other ranks send.
+    pub buffers: Bytes,
     /// What lives in a tier beyond.
     pub offloaded: Bytes,
     /// The pipeline stage that is fullest.
@@ -30,15 +33,15 @@ impl Footprint {
     /// All that is in the local memory.
     #[must_use]
     pub fn total(&self) -> Bytes {
-        self.weights + self.gradients + self.optimizer + self.activations + self.temporary
+        self.weights + self.gradients + self.optimizer + self.activations + self.temporary + self.logits + self.buffers
     }
 
     /// The account of the fullest stage.
     #[must_use]
-    pub fn of(training: &Training, share: &Share) -> Self {
+    pub fn of(training: &Training, share: &Share, keeping: &Keeping) -> Self {
         let accounts = stages_of(training, share).map(|(number, _)| {
             let stage = share.stage(training, number);
-            Self::of_stage(training, share, &stage)
+            Self::of_stage(training, share, &stage, keeping)
         });
         accounts.fold(Self::default(), |most, next| if next.total() > most.total() { next } else { most })
     }
@@ -51,8 +54,11 @@ impl Footprint {
     ///
     /// P parameters of the stage before data parallelism; w, g, o bytes a parameter. ZeRO's textbook point: 7.5e9
     /// parameters, 64-way, 2 + 2 + 12 bytes: 120 GB, with stages 1, 2, 3: 31.4, 16.6, 1.88 GB.
+    ///
+    /// Activations are at their most when the last forward pass of the warm-up is done. On the last stage logits come to them; then
+    /// these die, and what is computed again and gradients of activations do: the larger of the two moments counts.
     #[must_use]
-    pub fn of_stage(training: &Training, share: &Share, stage: &Stage) -> Self {
+    pub fn of_stage(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> Self {
         let Training { precision, plan, model, .. } = training;
         let held = share.parameters(training, stage);
         let states = |bytes: f64, shards: Split| {
@@ -60,40 +66,82 @@ impl Footprint {
         };
         let optimizer = states(precision.optimizer, share.optimizer_shards);
         let offloaded = plan.offload_optimizer.is_some();
+        let weights = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
+        let copies = keeping.gradient_copy && precision.gradient > precision.weight;
+        let copied = if copies { states(precision.weight, share.gradient_shards) } else { Bytes::ZERO };
 
-        let ends = if stage.first || stage.last { share.embedding } else { 0.0 };
-        let largest =
-            ends.max(share.dense_layer()).max(if stage.moe.all > 0 { share.moe_layer() + share.experts } else { 0.0 });
-        // ZeRO-3 gathers the layer in use and the next; ZeRO-2 and 3 hold one layer's gradients before they are cut.
-        let gathered = if share.weight_shards.dense > 1.0 { 2.0 * precision.weight * largest } else { 0.0 };
-        let uncut = if share.gradient_shards.dense > 1.0 { precision.gradient * largest } else { 0.0 };
-        let vocabulary = real(model.vocab) / share.tensor;
-        let logits = if stage.last { (LOGIT + precision.activation) * share.tokens * vocabulary } else { 0.0 };
-        // Logits die before the last stage's first backward layer is computed again.
-        let momentary = logits.max(share.kept.working);
+        let words = if stage.last { real(model.vocab) / share.tensor } else { 0.0 };
+        let logits = keeping.logit * share.tokens * words;
+        let backward = share.kept.working + share.kept.gradients + whole_gradient(training, share, keeping);
+        let (logits, temporary) = if logits > backward { (logits, 0.0) } else { (0.0, backward) };
 
         Self {
-            weights: states(precision.weight, share.weight_shards),
-            gradients: states(precision.gradient, share.gradient_shards),
+            weights: states(weights, share.weight_shards),
+            gradients: states(precision.gradient, share.gradient_shards) + copied,
             optimizer: if offloaded { Bytes::ZERO } else { optimizer },
-            activations: Bytes::from_real(in_flight(training, share, stage)),
-            temporary: Bytes::from_real(gathered + uncut + momentary),
+            activations: Bytes::from_real(in_flight(training, share, stage, keeping)),
+            temporary: Bytes::from_real(temporary),
+            logits: Bytes::from_real(logits),
+            buffers: Bytes::from_real(buffers(training, share, stage, keeping)),
             offloaded: if offloaded { optimizer } else { Bytes::ZERO },
             stage: stage.number,
         }
     }
 }
 
+/// The gradient of the widest matrix of a dense layer, before it is added to those of more bytes: gate and up are one matrix.
+fn whole_gradient(training: &Training, share: &Share, keeping: &Keeping) -> f64 {
+    let Training { precision, plan, model, .. } = training;
+    let is_whole = plan.zero >= 2 || keeping.gradient_copy || precision.gradient <= precision.weight;
+    let matrices = real(model.mlp.matrices());
+    if is_whole { 0.0 } else { precision.weight * share.mlp * (matrices - 1.0) / matrices }
+}
+
+/// What communication needs room for.
+///
+/// ZeRO-3 gathers the layer in use and the next, and ZeRO-2 and 3 hold a layer's gradients before they are cut. Where that is done in
+/// buckets, a matrix may be larger than one: two buckets and a matrix are gathered, and a bucket and a matrix of gradients held; ZeRO-1
+/// reduces a bucket. Keys and values that other ranks send live as long as one layer's core.
+///
+/// Worked: layers of 5.0e9 parameters, of which a matrix of the MLP has 1.68e9, in 2 bytes: 20.1 GB gathered and 10.1 GB of
+/// gradients; in buckets of 5e8 parameters 5.4 GB and 4.4 GB.
+fn buffers(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> f64 {
+    let Training { precision, plan, model, .. } = training;
+    let ends = if stage.first || stage.last { share.embedding } else { 0.0 };
+    let moe = if stage.moe.all > 0 { share.moe_layer() + share.experts } else { 0.0 };
+    let dense = if stage.dense.all > 0 { share.dense_layer() } else { 0.0 };
+    let largest = ends.max(dense).max(moe);
+    let matrix = ends.max(share.mlp.max(share.experts) / real(model.mlp.matrices()));
+    let at_once = |layers: f64| {
+        let whole = layers * largest;
+        keeping.bucket.map_or(whole, |bucket| (layers * bucket + matrix).min(whole))
+    };
+    let gathered = if share.weight_shards.dense > 1.0 { precision.weight * at_once(2.0) } else { 0.0 };
+    let reduced = match plan.zero {
+        _ if share.optimizer_shards.dense <= 1.0 => 0.0,
+        0 => 0.0,
+        1 => precision.gradient * keeping.bucket.unwrap_or(0.0),
+        _ => precision.gradient * at_once(1.0),
+    };
+    gathered + reduced + share.kept.received
+}
+
 /// Activations of all microbatches in flight: those of each chunk's layers, as often as the schedule holds them at once.
+///
+/// The first stage keeps the mask of the embedding's dropout.
 ///
 /// Worked: L = 96 layers, p = 8, 1F1B: the first stage holds 8 microbatches of 12 layers, 96 layers' activations; interleaved with v = 3,
 /// 96 (1 + 7 / 24) = 124 [Korthikanti22].
-fn in_flight(training: &Training, share: &Share, stage: &Stage) -> f64 {
+fn in_flight(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> f64 {
     let (plan, shape) = (&training.plan, training.shape());
+    let vector = share.outer_tokens * real(training.model.hidden);
+    let sent = if keeping.sent && !stage.last { training.precision.activation * vector } else { 0.0 };
+    let masked = if stage.first && training.model.dropout { activation::MASK * vector } else { 0.0 };
     let of_chunk = |chunk: u64| {
         let dense = real(stage.dense.of_chunk(chunk, plan.vpp)) * share.kept.dense;
         let moe = real(stage.moe.of_chunk(chunk, plan.vpp)) * share.kept.moe;
-        real(plan.schedule.part().in_flight(stage.number, chunk, &shape)) * (dense + moe)
+        real(plan.schedule.part().in_flight(stage.number, chunk, &shape))
+            * (dense + moe + sent + if chunk == 0 { masked } else { 0.0 })
     };
     (0..plan.vpp).map(of_chunk).sum()
 }

@@ -31,6 +31,8 @@ pub struct Kept {
     pub moe: f64,
     /// What is alive for a moment while a layer is computed again, in the larger of the two.
     pub working: f64,
+    /// Gradients of a layer's activations that are there at once.
+    pub gradients: f64,
     /// Keys and values that came from other ranks of a context group, of one layer.
     pub received: f64,
 }

@@ -4,6 +4,7 @@
 //! results as in `tests/data/case_studies.md`, where each is derived.
 
 use starsweep::system::collective::Collective;
+use starsweep::system::software::Keeping;
 use starsweep::units::{Bytes, Time, real};
 use starsweep::workload::Job;
 use starsweep::workload::footprint::Footprint;
@@ -184,7 +185,7 @@ fn textbook(zero: u8) -> f64 {
     // The textbook's account is of states alone: 7.5e9 parameters in place of the layer's.
     let share = Share { attention: 7.5e9, mlp: 0.0, norms: 0.0, embedding: 0.0, ..share };
     let stage = share.stage(&training, 0);
-    let footprint = Footprint::of_stage(&training, &share, &stage);
+    let footprint = Footprint::of_stage(&training, &share, &stage, &Keeping::default());
     (footprint.weights + footprint.gradients + footprint.optimizer).as_real() / 1e9
 }
 

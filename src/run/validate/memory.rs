@@ -28,7 +28,7 @@ pub struct Call {
 /// The error of the predicted memory of a run, as a share; none if none was measured.
 #[must_use]
 pub fn error(case: &Case) -> Option<f64> {
-    Some(case.prediction?.memory.as_real() / (case.run.number("memory_gib")? * GIB) - 1.0)
+    Some(case.prediction?.memory.total().as_real() / (case.run.number("memory_gib")? * GIB) - 1.0)
 }
 
 /// The memory errors of some runs.
@@ -53,7 +53,7 @@ fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
     } else {
         ""
     };
-    let share = prediction.memory.as_real() / prediction.capacity.as_real();
+    let share = prediction.memory.total().as_real() / prediction.capacity.as_real();
     Some(Call { row: case.run.id.clone(), share, is_false: why.is_empty(), why })
 }
 

@@ -10,6 +10,7 @@ use crate::run::evaluate::{Evaluation, Evaluator};
 use crate::sweep::key::Id;
 use crate::sweep::{Inputs, point};
 use crate::units::Bytes;
+use crate::workload::Footprint;
 
 /// A measured run, and what we make of it.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ pub struct Prediction {
     /// Seconds of a step.
     pub seconds: f64,
     /// Bytes on the fullest NPU.
-    pub memory: Bytes,
+    pub memory: Footprint,
     /// Bytes that an NPU has for them.
     pub capacity: Bytes,
 }
@@ -43,7 +44,7 @@ impl Prediction {
     /// Whether by our account the run fits, as it did.
     #[must_use]
     pub fn fits(&self) -> bool {
-        self.memory <= self.capacity
+        self.memory.total() <= self.capacity
     }
 }
 
@@ -101,5 +102,5 @@ pub fn predict(inputs: &Inputs, evaluator: &mut Evaluator) -> Result<Prediction,
     let evaluation = evaluator.evaluate(&job, &system, point::fidelity(inputs));
     let Evaluation { footprint, report } = evaluation.map_err(|infeasible| infeasible.reason.meaning().to_owned())?;
     let capacity = Bytes::from_real(inputs.key(Id::Hbm) - inputs.key(Id::Reserve));
-    Ok(Prediction { seconds: report.total.as_seconds(), memory: footprint.total(), capacity })
+    Ok(Prediction { seconds: report.total.as_seconds(), memory: footprint, capacity })
 }
