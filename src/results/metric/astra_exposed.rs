@@ -1,7 +1,7 @@
 //! `astra_exposed`: of a recorded trace, what the reference calls exposed communication: the end of a rank less its computations [ASTRA2].
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 use crate::workload::Job;
 use crate::workload::program::Account;
@@ -12,10 +12,6 @@ pub struct AstraExposed;
 impl Metric for AstraExposed {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `bubble`: idle for want of a microbatch.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct Bubble;
 impl Metric for Bubble {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `busiest_dim`: the dimension that is longest on the wire, by its name.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
+use crate::column::Dtype;
 use crate::units::{Unit, real};
 
 /// See the module.

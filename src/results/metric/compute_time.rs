@@ -1,7 +1,6 @@
 //! `compute_time`: time of the model's own arithmetic on the busiest stage, by roofline.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct ComputeTime;
 impl Metric for ComputeTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `dimK_sent`: bytes that an NPU sends in the dimension.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::Dtype;
 use crate::units::{Unit, real};
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct DimSent;
 impl Metric for DimSent {
     fn unit(&self) -> Unit {
         Unit::BYTE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

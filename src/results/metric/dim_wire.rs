@@ -1,7 +1,6 @@
 //! `dimK_wire_time`: time on the wire in the dimension, by bytes and bandwidth alone.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::Dtype;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct DimWire;
 impl Metric for DimWire {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `dp_busy`: time that data-parallel communication takes, hidden or not.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct DpBusy;
 impl Metric for DpBusy {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,7 @@
 //! `exposed_comm`: time in which only communication goes on.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +11,6 @@ pub struct ExposedComm;
 impl Metric for ExposedComm {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,6 @@
 //! `exposed_cp`: time in which only context-parallel communication goes on.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::Dtype;
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct ExposedCp;
 impl Metric for ExposedCp {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `exposed_pp`: time in which only messages between stages go on.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct ExposedPp;
 impl Metric for ExposedPp {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,7 @@
 //! `finish_time`: the collective, from its start to its end on every rank.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct FinishTime;
 impl Metric for FinishTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `fullest_stage`: the pipeline stage whose memory is fullest.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
+use crate::column::Dtype;
 use crate::units::{Unit, real};
 
 /// See the module.

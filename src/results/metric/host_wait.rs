@@ -1,7 +1,6 @@
 //! `host_wait`: time in which the NPU waits for the host to send operations.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::Dtype;
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct HostWait;
 impl Metric for HostWait {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

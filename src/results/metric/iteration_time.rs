@@ -1,7 +1,7 @@
 //! `iteration_time`: one optimizer step, from start to end.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct IterationTime;
 impl Metric for IterationTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `memory_margin`: local memory less reserve and peak; below zero where the point does not fit.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct MemoryMargin;
 impl Metric for MemoryMargin {
     fn unit(&self) -> Unit {
         Unit::BYTE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `mfu`: model FLOPs (causal attention, no recomputation) over time, NPUs and peak.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct Mfu;
 impl Metric for Mfu {
     fn unit(&self) -> Unit {
         Unit::NONE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

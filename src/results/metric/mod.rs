@@ -70,8 +70,10 @@ pub enum Scope {
 pub trait Metric {
     /// Its unit.
     fn unit(&self) -> Unit;
-    /// What it holds.
-    fn dtype(&self) -> Dtype;
+    /// What it holds: a real number, unless it says otherwise.
+    fn dtype(&self) -> Dtype {
+        Dtype::Real
+    }
     /// Which way is better, if one is.
     fn better(&self) -> Option<Direction> {
         None

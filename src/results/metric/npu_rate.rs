@@ -1,7 +1,7 @@
 //! `npu_rate`: model FLOPs (causal attention, no recomputation) of an NPU a second.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct NpuRate;
 impl Metric for NpuRate {
     fn unit(&self) -> Unit {
         Unit::FLOP_RATE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `npu_throughput`: throughput over NPUs.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::{Unit, real};
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct NpuThroughput;
 impl Metric for NpuThroughput {
     fn unit(&self) -> Unit {
         Unit::TOKEN_RATE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

@@ -1,7 +1,7 @@
 //! `num_microbatches`: microbatches of a step, per replica.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
+use crate::column::Dtype;
 use crate::units::{Unit, real};
 
 /// See the module.

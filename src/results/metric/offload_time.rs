@@ -1,7 +1,6 @@
 //! `offload_time`: time in which only states move between memories.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct OffloadTime;
 impl Metric for OffloadTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `offloaded`: states of the fullest NPU that live in a tier beyond its local memory.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct Offloaded;
 impl Metric for Offloaded {
     fn unit(&self) -> Unit {
         Unit::BYTE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `optimizer`: optimizer states in the local memory of the fullest NPU.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct Optimizer;
 impl Metric for Optimizer {
     fn unit(&self) -> Unit {
         Unit::BYTE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `optimizer_time`: time of the optimizer's update.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct OptimizerTime;
 impl Metric for OptimizerTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

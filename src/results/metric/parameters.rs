@@ -1,7 +1,6 @@
 //! `parameters`: parameters of the model, counted from its shape.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +9,6 @@ pub struct Parameters;
 impl Metric for Parameters {
     fn unit(&self) -> Unit {
         Unit::NONE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

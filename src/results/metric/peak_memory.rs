@@ -1,7 +1,7 @@
 //! `peak_memory`: local memory that the fullest NPU holds at the peak of a step.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::Unit;
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct PeakMemory;
 impl Metric for PeakMemory {
     fn unit(&self) -> Unit {
         Unit::BYTE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {

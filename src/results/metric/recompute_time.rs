@@ -1,7 +1,6 @@
 //! `recompute_time`: time of arithmetic done again in the backward pass.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Dtype};
 use crate::units::Unit;
 use crate::workload::program::Account;
 
@@ -11,10 +10,6 @@ pub struct RecomputeTime;
 impl Metric for RecomputeTime {
     fn unit(&self) -> Unit {
         Unit::SECOND
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn scope(&self) -> Scope {

@@ -1,7 +1,7 @@
 //! `throughput`: tokens of a step over its time.
 
 use super::{Metric, Outcome, Scope};
-use crate::column::{Direction, Dtype};
+use crate::column::Direction;
 use crate::units::{Unit, real};
 
 /// See the module.
@@ -10,10 +10,6 @@ pub struct Throughput;
 impl Metric for Throughput {
     fn unit(&self) -> Unit {
         Unit::TOKEN_RATE
-    }
-
-    fn dtype(&self) -> Dtype {
-        Dtype::Real
     }
 
     fn better(&self) -> Option<Direction> {
