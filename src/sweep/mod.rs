@@ -33,6 +33,7 @@ mod shape;
 pub mod space;
 pub mod subject;
 pub mod walk;
+mod zip;
 
 pub use column::{Column, Dtype, InputColumn};
 pub use decide::Decide;

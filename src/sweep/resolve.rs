@@ -9,7 +9,7 @@ use super::algorithm::{Written, is_algorithm};
 use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
 use super::inputs::REST;
-use super::key::{self, Default, Id, KEYS, MAX_ZIPS, NAMES_FROM, SLOTS, Slot, ZIPS_FROM};
+use super::key::{self, Default, Id, KEYS, NAMES_FROM, SLOTS, Slot};
 use super::outside::{Loader, RELATIVE_TO};
 use super::recording::templates;
 use super::rule::Rule;
@@ -46,7 +46,7 @@ pub const TOP: &[(&str, &str)] = &[
 ];
 
 /// What may be written without its `cluster.`.
-const SHORT: &[&str] = &["network", "npu", "npus", "memory_reserve", "each_dimension"];
+pub(super) const SHORT: &[&str] = &["network", "npu", "npus", "memory_reserve", "each_dimension"];
 
 /// Resolves a sweep file with its overrides (`key=value`), or returns everything that is wrong with it.
 ///
@@ -284,7 +284,7 @@ impl Resolver<'_> {
     }
 
     /// The sections of keys. The memory comes first: plans name its tiers.
-    fn sections(&mut self, lines: &[Line], frame: &mut Frame) {
+    pub(super) fn sections(&mut self, lines: &[Line], frame: &mut Frame) {
         let mut cluster: Vec<Node> = Vec::new();
         let mut cluster_place = None;
         self.no_short_twice(lines);
@@ -341,79 +341,6 @@ impl Resolver<'_> {
             if let (Some(other), true) = (other, line.2.iter().any(|node| in_file(&node))) {
                 let message = format!("`{}` is set twice: here and in `cluster`, line {}", line.0, other.place.line);
                 self.complain(Diagnostic::error(message).at(line.1).help("a key has one place: remove one of the two"));
-            }
-        }
-    }
-
-    /// `zip`: each name is an axis of named rows.
-    fn zip(&mut self, lines: &[Line], frame: &mut Frame) {
-        let zips = self.entries_of(lines, "zip");
-        self.walker.in_row = true;
-        for (k, zip) in zips.iter().enumerate() {
-            if k >= MAX_ZIPS {
-                self.complain(Diagnostic::error(format!("a sweep has at most {MAX_ZIPS} zips")).at(zip.place));
-                break;
-            }
-            let Value::Map(rows) = &zip.node.value else {
-                self.complain(
-                    Diagnostic::error(format!("the zip `{}` takes named rows, not {}", zip.key, zip.node.kind()))
-                        .at(zip.node.place)
-                        .help("write `small: {model: Llama-3-8B, global_batch: 512 seq}` lines"),
-                );
-                continue;
-            };
-            if rows.is_empty() {
-                self.complain(Diagnostic::error(format!("the zip `{}` is empty", zip.key)).at(zip.place));
-            }
-            self.zips.push(zip.key.clone());
-            let slot = narrow((ZIPS_FROM + k) as u64);
-            let mut alternatives = Vec::new();
-            let mut sets: Vec<(&Entry, Vec<usize>)> = Vec::new();
-            for row in rows {
-                let mut inner = Frame::default();
-                let Value::Map(keys) = &row.node.value else {
-                    let message = format!("the row `{}` takes a mapping, not {}", row.key, row.node.kind());
-                    self.complain(Diagnostic::error(message).at(row.node.place).help("a row sets keys of any section"));
-                    continue;
-                };
-                let number = self.walker.intern(&row.key);
-                inner.settings.push((slot, number, row.place));
-                let row_lines = merge("", keys, &[]);
-                self.sections(&row_lines, &mut inner);
-                for line in &row_lines {
-                    let top = TOP.iter().any(|top| top.0 == line.0);
-                    if top && !SHORT.contains(&line.0.as_str()) {
-                        let message = format!("`{}` cannot stand in a row of a zip", line.0);
-                        self.complain(Diagnostic::error(message).at(line.1).help("a row sets keys of sections"));
-                    }
-                }
-                sets.push((row, (0..KEYS.len()).filter(|&slot| inner.surely_sets(slot)).collect()));
-                alternatives.push(self.walker.alternative(row.key.clone(), inner));
-            }
-            self.rows_that_lack(&zip.key, &sets, frame);
-            if !alternatives.is_empty() {
-                frame.axes.push(Axis::new(zip.key.clone(), zip.place, alternatives));
-            }
-        }
-    }
-
-    /// Rows that leave out what must be written and what other rows of their zip write.
-    fn rows_that_lack(&mut self, zip: &str, rows: &[(&Entry, Vec<usize>)], frame: &Frame) {
-        for (slot, key) in KEYS.iter().enumerate().filter(|(_, key)| key.default == Default::Required) {
-            let Some((other, _)) = rows.iter().find(|row| row.1.contains(&slot)) else { continue };
-            // A model is a whole: its keys are not missing one by one.
-            let what = if key.path.starts_with("model.") { "model" } else { key.path };
-            let example = if what == "model" { "GPT-3-175B".to_owned() } else { key.example() };
-            for (row, _) in rows.iter().filter(|row| !row.1.contains(&slot) && !frame.surely_sets(slot)) {
-                if self.walker.is_unread(key.path) {
-                    continue;
-                }
-                let message = format!("the row `{}` of `{zip}` has no `{what}`, and `{}` has", row.key, other.key);
-                let help = format!("write for example `{what}: {example}`, or set it for all rows, outside");
-                self.complain(Diagnostic::error(message).at(row.place).help(help));
-            }
-            if rows.iter().any(|row| !row.1.contains(&slot)) {
-                self.walker.unread.push(what.to_owned());
             }
         }
     }

@@ -36,10 +36,6 @@ const MUST_NOT_HOLD: &[(&str, &[&str])] = &[
 
 /// Lines that a file may have, tests left out.
 const LONGEST: usize = 600;
-/// Files that are longer, with the reason.
-const LONG: &[(&str, &str)] =
-    &[("sweep/resolve.rs", "one pass over the top level: every step gathers into the same list of mistakes")];
-
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![root().join("src")];
@@ -110,8 +106,7 @@ fn casts_to_and_from_real_numbers_stand_in_units_alone() {
 fn files_are_short_and_say_what_they_are() {
     for (name, text) in sources() {
         let lines = text.split("#[cfg(test)]").next().unwrap_or_default().lines().count();
-        let excused = LONG.iter().any(|long| long.0 == name);
-        assert!(lines <= LONGEST || excused, "{name} has {lines} lines");
+        assert!(lines <= LONGEST, "{name} has {lines} lines");
         assert!(text.starts_with("//! ") || name == "lib.rs", "{name} does not say what it is");
         let forbidden = ["util.rs", "utils.rs", "helpers.rs", "common.rs", "imp.rs"];
         assert!(!forbidden.iter().any(|word| name.ends_with(word)), "{name} has a name that says nothing");
