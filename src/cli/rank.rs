@@ -14,7 +14,7 @@ use crate::results::store::StoreError;
 use crate::results::summary::{Ask, Summary};
 use crate::run::vocabulary;
 use crate::sweep::resolve;
-use crate::units::index;
+use crate::units::{Unit, index};
 
 /// The points of a folder, or those of them that were evaluated again.
 fn folder(args: &RankArgs) -> anyhow::Result<Folder> {
@@ -64,10 +64,10 @@ fn of_sweep(folder: &Folder) -> Option<Vec<(String, Direction)>> {
 
 /// A column by its name, with or without its unit.
 fn known(name: &str, columns: &[String]) -> Result<String, WrongFlag> {
-    let suffixes = ["_s", "_bytes", "_bytes_per_s", "_tok_per_s", "_flops_per_s", "_usd", "_watts", "_seq", "_tok"];
-    let found = columns
-        .iter()
-        .find(|column| *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix) == Some(name)));
+    let suffixes = Unit::NAMED.map(Unit::suffix);
+    let found = columns.iter().find(|column| {
+        *column == name || suffixes.iter().any(|suffix| column.strip_suffix(suffix.as_str()) == Some(name))
+    });
     found.cloned().ok_or_else(|| WrongFlag {
         message: format!("the table has no column `{name}`"),
         help: suggest(name, columns.iter().map(String::as_str)),

@@ -130,9 +130,12 @@ pub fn cell(column: &str, value: &AnyValue<'_>) -> String {
 
 /// The unit that a column's name ends in.
 pub fn unit_of(column: &str) -> Unit {
-    let units =
-        [Unit::TOKEN_RATE, Unit::BANDWIDTH, Unit::FLOP_RATE, Unit::BYTE, Unit::WATT, Unit::DOLLAR, Unit::SECOND];
-    units.into_iter().find(|unit| column.ends_with(&unit.suffix())).unwrap_or(Unit::NONE)
+    let is_count = |unit: &Unit| matches!(*unit, Unit::FLOP | Unit::SEQUENCE | Unit::TOKEN);
+    Unit::NAMED
+        .into_iter()
+        .filter(|unit| !is_count(unit))
+        .find(|unit| column.ends_with(&unit.suffix()))
+        .unwrap_or(Unit::NONE)
 }
 
 /// Some columns of a frame as a table.

@@ -139,7 +139,10 @@ impl Layout {
                 Scope::Dimension(_) => sweep.dims,
             };
             for dim in 0..dims {
-                let words = if part.dtype() == Dtype::Text { sweep.names.clone() } else { Vec::new() };
+                let words = match (part.dtype(), part.words()) {
+                    (Dtype::Text, []) => sweep.names.clone(),
+                    (_, words) => words.iter().map(|&word| word.to_owned()).collect(),
+                };
                 add(metric_column(metric, dim), words, Origin::Metric(metric, dim));
             }
         }

@@ -16,6 +16,7 @@ use crate::results::segment::EVENT_DRIVEN;
 use crate::results::store::StoreError;
 use crate::results::{Segment, Status, Table};
 use crate::sweep::algorithm::Written;
+use crate::sweep::bill::bill;
 use crate::sweep::column::{From, shape_key};
 use crate::sweep::key::{DIM_NAMES_FROM, Id};
 use crate::sweep::scope::After;
@@ -228,7 +229,7 @@ impl<'a> Worker<'a> {
         mut verdict: Verdict,
     ) -> f64 {
         let report = evaluation.map(|evaluation| &evaluation.report);
-        let outcome = Outcome { job, system, npus: inputs.key(Id::Npus), footprint, report };
+        let outcome = Outcome { job, system, npus: inputs.key(Id::Npus), bill: bill(inputs), footprint, report };
         if self.judges {
             for (value, part) in self.metrics.iter_mut().zip(&self.parts) {
                 *value = part.part().value(&outcome, 0).unwrap_or(f64::NAN);

@@ -290,6 +290,10 @@ keys! {
         "share of the memory bandwidth that large streams reach [StepFit]";
     Power = "cluster.npu.power", at_least_zero(Unit::WATT), Default::Absent, None, "power of an NPU under load";
     Price = "cluster.npu.price", at_least_zero(Unit::DOLLAR), Default::Absent, None, "price of an NPU";
+    Rent = "cluster.npu.rent", at_least_zero(Unit::DOLLAR_RATE), Default::Absent, None, "what an NPU costs by time, if it is rented, all included";
+    Lifetime = "cluster.lifetime", quantity(Unit::SECOND), Default::Absent, None,
+        "time in which what is bought is paid off: prices of NPUs, of bandwidth, of shares of tiers; not written: prices enter no cost";
+    EnergyPrice = "cluster.energy_price", at_least_zero(Unit::DOLLAR_PER_JOULE), Default::Absent, None, "what the energy of the NPUs costs";
     Reserve = "cluster.memory_reserve", at_least_zero(Unit::BYTE), Default::Is(4e9), Some("memory_reserve"),
         "what is kept free of each NPU's memory: context, communication buffers, fragmentation";
     Congestion = "cluster.congestion", Kind::Choice(&Congestion::NAMES), Default::Is(0.0), Some("congestion"),

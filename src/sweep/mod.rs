@@ -3,6 +3,7 @@
 pub mod algorithm;
 mod all;
 pub mod axis;
+pub mod bill;
 mod bits;
 mod caution;
 mod circle;

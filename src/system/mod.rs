@@ -1,5 +1,6 @@
 //! The machine: an NPU, the network between NPUs, the memories around them, as data and closed forms.
 
+pub mod bill;
 pub mod collective;
 pub mod dimension_order;
 pub mod hierarchy;

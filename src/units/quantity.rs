@@ -22,10 +22,16 @@ impl Unit {
     pub const FLOP_RATE: Self = Self::of([-1, 0, 1, 0, 0, 0, 0]);
     /// Watts.
     pub const WATT: Self = Self::of([0, 0, 0, 1, 0, 0, 0]);
+    /// Joules: watts for seconds.
+    pub const JOULE: Self = Self::of([1, 0, 0, 1, 0, 0, 0]);
     /// US dollars.
     pub const DOLLAR: Self = Self::of([0, 0, 0, 0, 1, 0, 0]);
     /// US dollars for a byte a second of bandwidth.
     pub const DOLLAR_PER_BANDWIDTH: Self = Self::of([1, -1, 0, 0, 1, 0, 0]);
+    /// US dollars a second.
+    pub const DOLLAR_RATE: Self = Self::of([-1, 0, 0, 0, 1, 0, 0]);
+    /// US dollars for a joule.
+    pub const DOLLAR_PER_JOULE: Self = Self::of([-1, 0, 0, -1, 1, 0, 0]);
     /// Sequences.
     pub const SEQUENCE: Self = Self::of([0, 0, 0, 0, 0, 1, 0]);
     /// Tokens.
@@ -33,6 +39,10 @@ impl Unit {
 
     /// Tokens a second.
     pub const TOKEN_RATE: Self = Self::of([-1, 0, 0, 0, 0, 0, 1]);
+    /// Joules a token.
+    pub const JOULE_PER_TOKEN: Self = Self::of([1, 0, 0, 1, 0, 0, -1]);
+    /// US dollars a token.
+    pub const DOLLAR_PER_TOKEN: Self = Self::of([0, 0, 0, 0, 1, 0, -1]);
 
     const fn of(powers: [i8; 7]) -> Self {
         Self { powers }
@@ -51,10 +61,15 @@ impl Unit {
     }
 
     /// Units that columns end in, the longer ending first where one ends in another.
-    pub const NAMED: [Self; 10] = [
+    pub const NAMED: [Self; 15] = [
         Self::TOKEN_RATE,
         Self::BANDWIDTH,
         Self::FLOP_RATE,
+        Self::DOLLAR_RATE,
+        Self::DOLLAR_PER_JOULE,
+        Self::DOLLAR_PER_TOKEN,
+        Self::JOULE_PER_TOKEN,
+        Self::JOULE,
         Self::BYTE,
         Self::FLOP,
         Self::WATT,
@@ -76,6 +91,17 @@ impl Unit {
             ("seq", "seq"),
             ("tok", "tok"),
         ];
+        // Seconds times watts are joules.
+        if let energy @ (1 | -1) = self.powers[0]
+            && self.powers[3] == energy
+        {
+            let rest = Self { powers: std::array::from_fn(|k| if k == 0 || k == 3 { 0 } else { self.powers[k] }) };
+            return if energy == 1 {
+                format!("_joules{}", rest.suffix())
+            } else {
+                format!("{}_per_joule", rest.suffix())
+            };
+        }
         // What is paid for a rate is `usd_per_bytes_per_s`, and not `s_usd_per_byte`.
         let rate = (1..7).find(|&k| self.powers[0] == 1 && self.powers[k] == -1);
         if let Some(k) = rate.filter(|_| self.powers[1..].iter().any(|&power| power > 0)) {
@@ -107,6 +133,9 @@ impl Unit {
             Self::FLOP_RATE => "312 TFLOP/s",
             Self::WATT => "700 W",
             Self::DOLLAR => "30 k$",
+            Self::JOULE => "1 MWh",
+            Self::DOLLAR_RATE => "2.5 $/h",
+            Self::DOLLAR_PER_JOULE => "80 $/MWh",
             Self::DOLLAR_PER_BANDWIDTH => "60 $/(GB/s)",
             Self::SEQUENCE => "2048 seq",
             Self::TOKEN => "8192 tok",
@@ -126,6 +155,9 @@ impl Unit {
             Self::FLOP_RATE => "a rate of arithmetic".into(),
             Self::WATT => "a power".into(),
             Self::DOLLAR => "an amount of money".into(),
+            Self::JOULE => "an energy".into(),
+            Self::DOLLAR_RATE => "money per time".into(),
+            Self::DOLLAR_PER_JOULE => "money per energy".into(),
             Self::DOLLAR_PER_BANDWIDTH => "money per bandwidth".into(),
             Self::SEQUENCE => "a number of sequences".into(),
             Self::TOKEN => "a number of tokens".into(),
@@ -146,6 +178,8 @@ const WORDS: &[(&str, f64, Unit)] = &[
     ("h", 3600.0, Unit::SECOND),
     ("days", 86400.0, Unit::SECOND),
     ("day", 86400.0, Unit::SECOND),
+    ("years", 31_536_000.0, Unit::SECOND),
+    ("year", 31_536_000.0, Unit::SECOND),
     ("B", 1.0, Unit::BYTE),
     ("kB", 1e3, Unit::BYTE),
     ("MB", 1e6, Unit::BYTE),
@@ -170,12 +204,21 @@ const WORDS: &[(&str, f64, Unit)] = &[
     ("kW", 1e3, Unit::WATT),
     ("MW", 1e6, Unit::WATT),
     ("GW", 1e9, Unit::WATT),
+    ("J", 1.0, Unit::JOULE),
+    ("kJ", 1e3, Unit::JOULE),
+    ("MJ", 1e6, Unit::JOULE),
+    ("kWh", 3.6e6, Unit::JOULE),
+    ("MWh", 3.6e9, Unit::JOULE),
+    ("GWh", 3.6e12, Unit::JOULE),
     ("$", 1.0, Unit::DOLLAR),
     ("k$", 1e3, Unit::DOLLAR),
     ("M$", 1e6, Unit::DOLLAR),
     ("G$", 1e9, Unit::DOLLAR),
     ("seq", 1.0, Unit::SEQUENCE),
     ("tok", 1.0, Unit::TOKEN),
+    ("Mtok", 1e6, Unit::TOKEN),
+    ("Gtok", 1e9, Unit::TOKEN),
+    ("Ttok", 1e12, Unit::TOKEN),
     ("npus", 1.0, Unit::NONE),
     ("%", 0.01, Unit::NONE),
 ];
@@ -301,7 +344,12 @@ pub fn human(value: f64, unit: Unit) -> String {
         Unit::FLOP => &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1.0, "FLOP")],
         Unit::FLOP_RATE => &[(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s")],
         Unit::WATT => &[(1e6, "MW"), (1e3, "kW"), (1.0, "W")],
+        Unit::JOULE => &[(3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (1e3, "kJ"), (1.0, "J")],
+        Unit::JOULE_PER_TOKEN => &[(1.0, "J/tok")],
         Unit::DOLLAR => &[(1e6, "M$"), (1e3, "k$"), (1.0, "$")],
+        Unit::DOLLAR_RATE => &[(1.0 / 3600.0, "$/h")],
+        Unit::DOLLAR_PER_JOULE => &[(1.0 / 3.6e9, "$/MWh")],
+        Unit::DOLLAR_PER_TOKEN => &[(1e-6, "M$/Ttok"), (1e-9, "k$/Ttok"), (1e-12, "$/Ttok")],
         Unit::DOLLAR_PER_BANDWIDTH => &[(1e-9, "$/(GB/s)")],
         Unit::SEQUENCE => &[(1.0, "seq")],
         Unit::TOKEN => &[(1.0, "tok")],
@@ -396,6 +444,19 @@ mod tests {
         assert_eq!(Unit::DOLLAR_PER_BANDWIDTH.suffix(), "_usd_per_bytes_per_s");
         assert_eq!(Unit::SECOND.over(Unit::BYTE).suffix(), "_s_per_byte");
         assert_eq!(Unit::TOKEN_RATE.suffix(), "_tok_per_s");
+    }
+
+    #[test]
+    fn watts_for_seconds_are_joules() {
+        assert_eq!(Unit::WATT.times(Unit::SECOND), Unit::JOULE);
+        assert_eq!(Unit::JOULE.suffix(), "_joules");
+        assert_eq!(Unit::JOULE_PER_TOKEN.suffix(), "_joules_per_tok");
+        assert_eq!(Unit::DOLLAR_PER_JOULE.suffix(), "_usd_per_joule");
+        assert_eq!(Unit::DOLLAR.over(Unit::TOKEN), Unit::DOLLAR_PER_TOKEN);
+        let price = Quantity::parse("80 $/MWh").expect("a price");
+        assert_eq!((price.unit, human(price.value, price.unit)), (Unit::DOLLAR_PER_JOULE, "80 $/MWh".to_owned()));
+        assert_eq!(quantity("1 kWh"), 3.6e6);
+        assert_eq!(human(quantity("2.5 $/h"), Unit::DOLLAR_RATE), "2.5 $/h");
     }
 
     #[test]

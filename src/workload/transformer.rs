@@ -92,6 +92,9 @@ pub struct Transformer {
     pub capacity_factor: Option<f64>,
 }
 
+/// Operations of a matrix product for each weight and token.
+pub const FLOPS_PER_WEIGHT: f64 = 2.0;
+
 impl Transformer {
     /// Whether there can be such a model.
     ///
@@ -139,6 +142,15 @@ impl Transformer {
         let query = if q_rank > 0 { real(q_rank) * (hidden + queries) } else { hidden * queries };
         let key_value = hidden * real(kv_rank + rope_dim) + real(kv_rank) * heads * keys_values;
         query + key_value + projection
+    }
+
+    /// Weights that make queries, keys and values of latent vectors, one layer: r a (d + d_r) + c a (d + d_v), and nothing without them.
+    #[must_use]
+    pub fn latent_up_parameters(&self) -> f64 {
+        let Some(Latent { q_rank, kv_rank, .. }) = self.latent else { return 0.0 };
+        let (queries, keys_values) =
+            (real(q_rank * self.query_dim()), real(kv_rank * (self.head_dim + self.value_dim)));
+        real(self.heads) * (queries + keys_values)
     }
 
     /// Size of a head of queries and keys.
@@ -236,16 +248,28 @@ impl Transformer {
     #[must_use]
     pub fn flops_per_token(&self, seq_len: u64) -> f64 {
         const PASSES: f64 = 3.0;
-        const PER_WEIGHT: f64 = 2.0;
+        let weights = self.active_parameters() + self.embedding_parameters();
+        PASSES * (FLOPS_PER_WEIGHT * weights + self.core_flops_per_token(seq_len))
+    }
+
+    /// Weights of the layers' matrices that a token meets.
+    fn active_parameters(&self) -> f64 {
         let moe = self.moe_layers_before(self.layers);
         let dense = self.layers - moe;
         let active = real(self.topk + self.shared_experts) * self.expert_parameters() + self.router_parameters();
-        let weights = real(self.layers) * self.attention_parameters()
-            + real(dense) * self.mlp_parameters()
-            + real(moe) * active
-            + self.embedding_parameters();
-        let core = real(self.layers) * self.core_flops(1, seq_len, true) / real(seq_len);
-        PASSES * (PER_WEIGHT * weights + core)
+        real(self.layers) * self.attention_parameters() + real(dense) * self.mlp_parameters() + real(moe) * active
+    }
+
+    /// Arithmetic of the layers' matrices forward, a token.
+    #[must_use]
+    pub fn matrix_flops_per_token(&self) -> f64 {
+        FLOPS_PER_WEIGHT * self.active_parameters()
+    }
+
+    /// Arithmetic of the layers' cores of attention forward, a token, causal.
+    #[must_use]
+    pub fn core_flops_per_token(&self, seq_len: u64) -> f64 {
+        real(self.layers) * self.core_flops(1, seq_len, true) / real(seq_len)
     }
 
     /// Arithmetic of the core of attention, forward, one layer, `batch` sequences; the mean of layers with a window and without.

@@ -1,11 +1,14 @@
 //! Metrics: what the table says of an evaluated point. A metric is a file and a line; its column, unit, direction and
 //! page section follow.
 
+use std::cmp::Reverse;
+
 use crate::column::{Direction, Dtype};
 use crate::engine::Report;
 use crate::registry::registry;
 use crate::system::System;
-use crate::units::{Unit, real};
+use crate::system::bill::Bill;
+use crate::units::{Time, Unit, real};
 use crate::workload::program::Account;
 use crate::workload::{Footprint, Job, Training};
 
@@ -18,6 +21,8 @@ pub struct Outcome<'a> {
     pub system: &'a System,
     /// On how many NPUs.
     pub npus: f64,
+    /// What each of them draws and costs.
+    pub bill: Bill,
     /// Its memory account, if it came as far as that.
     pub footprint: Option<&'a Footprint>,
     /// Its time, if it is feasible.
@@ -40,12 +45,33 @@ impl Outcome<'_> {
         Some(self.report?.exposed(account).as_seconds())
     }
 
+    /// Seconds from the start of the step to its end.
+    #[must_use]
+    pub fn seconds(&self) -> Option<f64> {
+        Some(self.report?.total.as_seconds())
+    }
+
     /// Model FLOPs of an NPU a second.
     #[must_use]
     pub fn model_rate(&self) -> Option<f64> {
         let training = self.training()?;
         let flops = training.model.flops_per_token(training.seq_len) * real(training.tokens());
-        Some(flops / self.report?.total.as_seconds() / self.npus)
+        Some(flops / self.seconds()? / self.npus)
+    }
+
+    /// What binds: the account that is longest exposed, or the bubble behind the last of them, and its time; the first of equals.
+    #[must_use]
+    pub fn bound(&self) -> Option<(usize, Time)> {
+        self.training()?;
+        let report = self.report?;
+        let parts = report.exposed.into_iter().chain([report.bubble]).enumerate();
+        parts.max_by_key(|&(part, time)| (time, Reverse(part)))
+    }
+
+    /// A value of a step for one of its tokens.
+    #[must_use]
+    pub fn per_token(&self, value: f64) -> Option<f64> {
+        Some(value / real(self.training()?.tokens()))
     }
 }
 
@@ -82,7 +108,11 @@ pub trait Metric {
     fn scope(&self) -> Scope;
     /// What it means, with its source.
     fn meaning(&self) -> &'static str;
-    /// Its value in base units; of a text the number of the dimension that it names. None where there is none.
+    /// The words of a text; of one that has none of its own the value is the number of a dimension.
+    fn words(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// Its value in base units; of a text the place of its word, or the number of the dimension that it names. None where there is none.
     fn value(&self, outcome: &Outcome<'_>, dim: usize) -> Option<f64>;
 }
 
@@ -123,5 +153,12 @@ registry! {
         busiest_dim::BusiestDim,
         dim_sent::DimSent,
         dim_wire::DimWire,
+        hfu::Hfu,
+        bound_by::BoundBy,
+        gain_if_free::GainIfFree,
+        step_energy::StepEnergy,
+        token_energy::TokenEnergy,
+        step_cost::StepCost,
+        token_cost::TokenCost,
     }
 }

@@ -1,0 +1,39 @@
+//! `bound_by`: the part of a step that takes longest.
+
+use super::{Metric, Outcome, Scope};
+use crate::column::Dtype;
+use crate::units::{Unit, real};
+use crate::workload::program::Account;
+
+/// The parts of a step's time: its accounts, in their order, and the bubble.
+const WORDS: [&str; Account::COUNT + 1] =
+    ["compute", "recompute", "tp", "cp", "ep", "pp", "dp", "optimizer", "offload", "host", "bubble"];
+
+/// See the module.
+pub struct BoundBy;
+
+impl Metric for BoundBy {
+    fn unit(&self) -> Unit {
+        Unit::NONE
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::Text
+    }
+
+    fn words(&self) -> &'static [&'static str] {
+        &WORDS
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Training
+    }
+
+    fn meaning(&self) -> &'static str {
+        "what binds: the part of the time that is longest, of computation, recomputation, exposed traffic of tp, cp, ep, pp or dp, the optimizer, offload, the host, the bubble"
+    }
+
+    fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
+        Some(real(outcome.bound()?.0 as u64))
+    }
+}
