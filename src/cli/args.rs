@@ -385,7 +385,7 @@ fn target(name: String) -> Target {
 /// Arguments of `list`.
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
-    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, dimension_orders, chunk_orders, strategies, schedules, metrics, keys, quirks
+    /// One of models, npus, links, clusters, precisions, tiers, topologies, algorithms, dimension_orders, chunk_orders, strategies, schedules, optimizers, metrics, keys, quirks
     #[arg(value_name = "KIND")]
     pub what: Option<String>,
 }

@@ -14,11 +14,11 @@ use crate::system::dimension_order::DimensionOrder;
 use crate::system::queue_order::QueueOrder;
 use crate::system::rules::Quirk;
 use crate::system::topology::Topology;
-use crate::workload::Schedule;
 use crate::workload::strategy::Strategy;
+use crate::workload::{Optimizer, Schedule};
 
 /// What can be listed besides presets: each kind with its entries, a name and what it is.
-fn parts() -> [(&'static str, Vec<Vec<String>>); 9] {
+fn parts() -> [(&'static str, Vec<Vec<String>>); 10] {
     macro_rules! registered {
         ($registry:ident) => {
             $registry::ALL.iter().map(|part| vec![part.name().into(), part.part().summary().into()]).collect()
@@ -32,6 +32,7 @@ fn parts() -> [(&'static str, Vec<Vec<String>>); 9] {
         ("chunk_orders", registered!(QueueOrder)),
         ("strategies", registered!(Strategy)),
         ("schedules", registered!(Schedule)),
+        ("optimizers", registered!(Optimizer)),
         ("metrics", MetricPart::ALL.iter().map(metric).collect()),
         ("keys", KEYS.iter().map(|key| vec![key.path.into(), key.doc.into()]).collect()),
         ("quirks", Quirk::ALL.iter().map(|quirk| vec![quirk.name().into(), quirk.summary().into()]).collect()),

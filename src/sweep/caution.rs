@@ -241,7 +241,7 @@ fn unsent_by_the_reference(space: &Space) -> Vec<Diagnostic> {
 /// Whether a key says what is computed, whatever computes it.
 pub(super) fn is_of_job(key: &Key) -> bool {
     let section = key.path.split('.').next().unwrap_or_default();
-    matches!(section, "model" | "workload" | "seq_len" | "global_batch") && key.path != "model.parameters"
+    matches!(section, "model" | "workload" | "seq_len" | "global_batch" | "optimizer") && key.path != "model.parameters"
 }
 
 /// Keys that nobody wrote, with what is in force.
@@ -249,8 +249,7 @@ pub(super) fn defaults_in_force(space: &Space, is_collective: bool) -> Vec<(&'st
     let mut found = Vec::new();
     let unwritten = defaults();
     for (slot, key) in KEYS.iter().enumerate() {
-        let of_training =
-            key.path.starts_with("plan.") || key.path.starts_with("model.") || key.path.starts_with("precision.");
+        let of_training = ["plan.", "model.", "precision.", "optimizer"].iter().any(|head| key.path.starts_with(head));
         let touched = space.axes.iter().any(|axis| axis.touched.contains(&narrow(slot as u64)));
         let same = space.base[slot].to_bits() == unwritten[slot].to_bits();
         if touched || !same || (of_training && is_collective) {

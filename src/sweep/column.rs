@@ -71,7 +71,7 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         }
     }
     for (slot, key) in KEYS.iter().enumerate() {
-        let of_training = key.path.starts_with("plan.") || matches!(key.path, "seq_len" | "global_batch");
+        let of_training = key.path.starts_with("plan.") || matches!(key.path, "seq_len" | "global_batch" | "optimizer");
         let of_collective = key.path.starts_with("workload.");
         let applies = if contents.is_collective { !of_training } else { !of_collective };
         // What a trace does not use, and a trace where there is none.

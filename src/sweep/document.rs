@@ -11,8 +11,8 @@ use super::preset;
 use super::recompute;
 use super::resolve::TOP;
 use crate::units::{Unit, human, index, plain, whole};
-use crate::workload::Schedule;
 use crate::workload::strategy::Strategy;
+use crate::workload::{Optimizer, Schedule};
 
 /// `sweeps/README.md`: every key with its meaning, unit, default and an example.
 #[must_use]
@@ -59,6 +59,7 @@ pub fn manual() -> String {
 fn parts(text: &mut String) {
     let strategies = Strategy::ALL.iter().map(|one| (one.name(), one.part().summary(), one.part().example()));
     let schedules = Schedule::ALL.iter().map(|one| (one.name(), one.part().summary(), one.part().example()));
+    let optimizers = Optimizer::ALL.iter().map(|one| (one.name(), one.part().summary(), one.part().example()));
     let head = "| what it does, by which keys | for example |\n| --- | --- | --- |";
     let order = "In the order in which they divide a job. What does not go together is infeasible, with its reason (`results/README.md`).";
     let _ = writeln!(text, "\n## Strategies\n\n{order}\n\n| strategy {head}");
@@ -67,6 +68,10 @@ fn parts(text: &mut String) {
     }
     let _ = writeln!(text, "\n## Schedules of a pipeline\n\n| `schedule` {head}");
     for (name, summary, example) in schedules {
+        let _ = writeln!(text, "| `{name}` | {summary} | {example} |");
+    }
+    let _ = writeln!(text, "\n## Optimizers\n\n| `optimizer` | what it keeps | for example |\n| --- | --- | --- |");
+    for (name, summary, example) in optimizers {
         let _ = writeln!(text, "| `{name}` | {summary} | {example} |");
     }
 }

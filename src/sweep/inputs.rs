@@ -7,7 +7,8 @@ use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
-use crate::units::real;
+use crate::units::{index, real, whole};
+use crate::workload::Optimizer;
 
 /// "What makes the product come out."
 pub const REST: f64 = f64::INFINITY;
@@ -68,11 +69,13 @@ pub enum Removal {
     ClosedFormOfRules,
     /// The closed form of what only single messages show.
     ClosedFormOfMessages,
+    /// Parts of optimizer states that are said whole.
+    PartsOfWrittenStates,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -98,6 +101,7 @@ impl Removal {
         Self::ClosedFormOfQueues,
         Self::ClosedFormOfRules,
         Self::ClosedFormOfMessages,
+        Self::PartsOfWrittenStates,
     ];
 
     /// The name in a preview.
@@ -129,6 +133,7 @@ impl Removal {
             Self::ClosedFormOfQueues => "closed_form of chunks that queue",
             Self::ClosedFormOfRules => "closed_form of astra_sim's rules",
             Self::ClosedFormOfMessages => "closed_form of single messages",
+            Self::PartsOfWrittenStates => "master and moment beside precision.optimizer",
         }
     }
 
@@ -178,6 +183,7 @@ impl Removal {
                 Id::MultiDim,
                 Id::Rendezvous,
             ],
+            Self::PartsOfWrittenStates => &[Id::OptimizerBytes, Id::MasterBytes, Id::MomentBytes],
         }
     }
 }
@@ -210,6 +216,9 @@ const OF_EXPERTS: Bits = Bits::of(&[
     Id::DenseLayers as usize,
     Id::CapacityFactor as usize,
 ]);
+
+/// What optimizer states are made of.
+const OF_STATES: Bits = Bits::of(&[Id::MasterBytes as usize, Id::MomentBytes as usize]);
 
 /// What a job does not use of a tier that holds nothing of it. A price is paid all the same.
 const fn of_tier(tier: usize) -> Bits {
@@ -259,6 +268,12 @@ impl Inputs {
     #[must_use]
     pub fn tier(&self, tier: usize, field: TierId) -> f64 {
         self.value[tier_slot(tier, field)]
+    }
+
+    /// Whether a key has a value that does not follow from others.
+    #[must_use]
+    pub fn is_written(&self, id: Id) -> bool {
+        !self.written(id).is_nan()
     }
 
     /// How many dimensions the network has.
@@ -389,6 +404,10 @@ impl Inputs {
         like(self, Id::MoeFfn, self.written(Id::Ffn));
         like(self, Id::PortedAttention, self.written(Id::AttentionEfficiency));
         like(self, Id::ValueDim, self.key(Id::HeadDim));
+        let optimizer =
+            Optimizer::ALL.get(index(whole(self.written(Id::Optimizer)))).copied().unwrap_or(Optimizer::Adam);
+        let [master, moment] = [Id::MasterBytes, Id::MomentBytes].map(|id| self.written(id));
+        like(self, Id::OptimizerBytes, optimizer.of_parameter(master, moment));
     }
 
     /// Defaults of the tiers that are there.
@@ -458,6 +477,7 @@ impl Inputs {
         let none = self.tiers_there().next().is_none();
         self.neutral(self.lacks_tier(tier) || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
+        self.unused(self.is_written(Id::OptimizerBytes), OF_STATES, Removal::PartsOfWrittenStates);
         let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
     }

@@ -12,7 +12,7 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Order, Schedule};
+use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Optimizer, Order, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -217,12 +217,17 @@ keys! {
     SeqLen = "seq_len", Kind::Count { least: 1, unit: Unit::TOKEN }, Default::Required, Some("seq_len"), "tokens of a sequence";
     GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
         "sequences of a step, `2048 seq`; or tokens, `4194304 tok`, which the sequence length must divide";
+    Optimizer = "optimizer", Kind::Choice(Optimizer::NAMES), Default::Is(0.0), Some("optimizer"),
+        "how weights follow from gradients: what is kept of each parameter, and what an update costs";
     Compute = "precision.compute", Kind::Choice(&Format::NAMES), Default::Is(0.0), None, "format of matrix products: which rate of the NPU counts";
     ProductEfficiency = "precision.product_efficiency", Kind::Share, Default::Is(1.0), None,
         "share of the NPU's `gemm_efficiency` that matrix products in this format reach";
     WeightBytes = "precision.weight", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of a parameter as the forward pass reads it";
     GradientBytes = "precision.gradient", quantity(Unit::BYTE), Default::Is(4.0), None, "bytes of a gradient as it is accumulated and reduced";
-    OptimizerBytes = "precision.optimizer", at_least_zero(Unit::BYTE), Default::Is(12.0), None, "bytes of optimizer state a parameter: master copy and moments";
+    MasterBytes = "precision.master", at_least_zero(Unit::BYTE), Default::Is(4.0), None, "bytes of the master copy of a parameter; 0 where the weight is its own";
+    MomentBytes = "precision.moment", quantity(Unit::BYTE), Default::Is(4.0), None, "bytes of an element of an optimizer's moment, if the optimizer does not say it";
+    OptimizerBytes = "precision.optimizer", at_least_zero(Unit::BYTE), Default::Like("master + moments"), None,
+        "bytes of optimizer state a parameter, master copy and moments, whatever the `optimizer` keeps";
     ActivationBytes = "precision.activation", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of an element of an activation";
     Npus = "cluster.npus", count(1), Default::Rest, Some("npus"), "how many NPUs; not written: the product of the network's sizes";
     Tp = "plan.tp", count(1), Default::Is(1.0), Some("tp"), "tensor parallelism";

@@ -20,8 +20,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Order, Plan, Precision, Reason, Schedule,
-    Training, Transformer,
+    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Optimizer, Order, Plan, Precision, Reason,
+    Schedule, Training, Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
@@ -42,6 +42,24 @@ fn part<T: Copy>(list: &[T], number: f64) -> T {
 
 /// Keys whose default is the value of another: then they do not enter ids, as when there were none of them.
 const FOLLOWERS: [(Id, Id); 2] = [(Id::ValueDim, Id::HeadDim), (Id::PortedAttention, Id::AttentionEfficiency)];
+
+/// Whether a value says something of an optimizer's states. Those of Adam are one number, 12 B a parameter by default, and its
+/// parts say nothing more: ids are as when there was no other optimizer.
+fn is_of_states(inputs: &Inputs, slot: usize, value: f64) -> bool {
+    const USUAL: f64 = 12.0;
+    let is_adam = inputs.key(Id::Optimizer) == 0.0;
+    match slot {
+        _ if slot == Id::OptimizerBytes as usize => {
+            if is_adam {
+                value != USUAL
+            } else {
+                inputs.is_written(Id::OptimizerBytes)
+            }
+        }
+        _ if [Id::MasterBytes, Id::MomentBytes].iter().any(|&id| slot == id as usize) => !is_adam,
+        _ => true,
+    }
+}
 
 /// A missing number as zero.
 fn or_zero(value: f64) -> f64 {
@@ -86,9 +104,12 @@ pub fn job(inputs: &Inputs) -> Job {
             product_efficiency: inputs.key(Id::ProductEfficiency),
             weight: inputs.key(Id::WeightBytes),
             gradient: inputs.key(Id::GradientBytes),
-            optimizer: inputs.key(Id::OptimizerBytes),
+            master: inputs.key(Id::MasterBytes),
+            moment: inputs.key(Id::MomentBytes),
+            optimizer: inputs.is_written(Id::OptimizerBytes).then(|| inputs.key(Id::OptimizerBytes)),
             activation: inputs.key(Id::ActivationBytes),
         },
+        optimizer: part(Optimizer::ALL, inputs.key(Id::Optimizer)),
         plan: plan(inputs),
     })
 }
@@ -284,7 +305,8 @@ pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
             };
             // What a list sets stands in its dimensions.
             let is_list = || is_algorithm(from + k) && Written::of(value).and_then(Written::name).is_some();
-            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && !is_list() && !follows() {
+            let counts = || !is_list() && !follows() && is_of_states(inputs, from + k, value);
+            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && counts() {
                 canonical.extend_from_slice(&tag.to_le_bytes());
                 canonical.extend_from_slice(&value.to_bits().to_le_bytes());
             }

@@ -171,7 +171,7 @@ impl Resolver<'_> {
         // The degrees of a recorded trace stand in its path.
         let is_recorded = self.walker.written.contains(&narrow(Id::Chakra as u64));
         for (name, place, _) in lines.iter().filter(|line| !is_recorded || line.0 != "plan") {
-            if matches!(name.as_str(), "model" | "plan" | "seq_len" | "global_batch") {
+            if matches!(name.as_str(), "model" | "plan" | "seq_len" | "global_batch" | "optimizer") {
                 self.complain(
                     Diagnostic::error(format!("`{name}` stands beside `workload`, which replaces it"))
                         .at(*place)

@@ -306,6 +306,7 @@ impl Resolver<'_> {
             "model",
             "seq_len",
             "global_batch",
+            "optimizer",
             "precision",
             "cluster",
             "software",

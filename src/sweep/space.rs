@@ -147,6 +147,8 @@ impl Space {
             ids(&[Id::Heads, Id::Hidden])
         } else if is(Id::MoeFfn) {
             ids(&[Id::Ffn])
+        } else if is(Id::OptimizerBytes) {
+            ids(&[Id::Optimizer, Id::MasterBytes, Id::MomentBytes])
         } else if let Some((dim, field)) = dim_field(slot) {
             // `rest` follows from all sizes; any key from what holds in each dimension, and from there being a dimension.
             let is_size = field == DimId::Size as usize;

@@ -5,7 +5,7 @@ use super::program::{Account, Block, Phase, Program, Work};
 use super::recompute::Recompute;
 use super::share::{Share, Stage, stages_of};
 use super::strategy::{Pass, Place, Strategy, pipeline};
-use super::{Job, Training, layer};
+use super::{Job, Training, layer, optimizer};
 use crate::system::Kernel;
 use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
@@ -118,12 +118,7 @@ impl Writer<'_> {
         for strategy in Strategy::ALL {
             strategy.part().emit_step(stage, self.training, self.share, self.program);
         }
-        let held = self.share.parameters(self.training, stage);
-        let shards = self.share.optimizer_shards;
-        let updated = held.dense / shards.dense + held.expert / shards.expert;
-        let moved = Bytes::from_real(self.training.precision.update_traffic() * updated);
-        self.program.push(Work::Compute(Kernel::Stream { moved }), Account::Optimizer);
-        self.program.close_block(Phase::Step, 1, None);
+        optimizer::emit(stage, self.training, self.share, self.program);
     }
 
     /// Operations of a pass.

@@ -64,7 +64,7 @@ impl Footprint {
         let states = |bytes: f64, shards: Split| {
             Bytes::from_real(bytes * (held.dense / shards.dense + held.expert / shards.expert))
         };
-        let optimizer = states(precision.optimizer, share.optimizer_shards);
+        let optimizer = Bytes::from_real(training.optimizer.state(training, share, stage));
         let offloaded = plan.offload_optimizer.is_some();
         let weights = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
         let copies = keeping.gradient_copy && precision.gradient > precision.weight;

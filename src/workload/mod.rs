@@ -7,7 +7,9 @@ pub mod footprint;
 pub mod infeasible;
 pub mod layer;
 pub mod layers;
+pub mod matrix;
 pub mod members;
+pub mod optimizer;
 pub mod placement;
 pub mod plan;
 pub mod precision;
@@ -26,6 +28,7 @@ pub use check::check;
 pub use footprint::Footprint;
 pub use infeasible::{Infeasible, Reason};
 pub use layers::Layers;
+pub use optimizer::Optimizer;
 pub use placement::{Group, Placement, place};
 pub use plan::{ContextKind, Dispatcher, LayerSplit, Order, Plan};
 pub use precision::Precision;
@@ -66,6 +69,8 @@ pub struct Training {
     pub global_batch: u64,
     /// Bytes of each kind of number.
     pub precision: Precision,
+    /// How weights follow from gradients.
+    pub optimizer: Optimizer,
     /// How the job is spread over NPUs.
     pub plan: Plan,
 }

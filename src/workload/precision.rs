@@ -1,4 +1,4 @@
-//! Precision: the bytes of a weight, a gradient, an optimizer state, an activation.
+//! Precision: the bytes of a weight, a gradient, a master copy, a moment, an activation.
 
 use crate::system::Format;
 
@@ -13,8 +13,12 @@ pub struct Precision {
     pub weight: f64,
     /// Bytes of a gradient as it is accumulated and reduced.
     pub gradient: f64,
-    /// Bytes of optimizer state a parameter: master copy and moments.
-    pub optimizer: f64,
+    /// Bytes of the master copy of a parameter; 0 where the weight is its own.
+    pub master: f64,
+    /// Bytes of an element of an optimizer's moment.
+    pub moment: f64,
+    /// Bytes of optimizer state a parameter, master copy and moments, if it is said and does not follow from the optimizer.
+    pub optimizer: Option<f64>,
     /// Bytes of an element of an activation.
     pub activation: f64,
 }
@@ -25,11 +29,5 @@ impl Precision {
     #[must_use]
     pub const fn gathered(&self) -> f64 {
         if self.compute.is_cast() { 1.0 } else { self.activation }
-    }
-
-    /// Bytes that an optimizer step reads and writes a parameter: all states both ways, the gradient in, the weight out.
-    #[must_use]
-    pub fn update_traffic(&self) -> f64 {
-        2.0 * self.optimizer + self.gradient + self.weight
     }
 }

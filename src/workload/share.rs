@@ -168,6 +168,24 @@ impl Share {
     /// Parameters of a stage, before data parallelism cuts them.
     #[must_use]
     pub fn parameters(&self, training: &Training, stage: &Stage) -> Split {
+        let [words, positions] = self.ends(training, stage);
+        Split {
+            dense: real(stage.dense.all) * self.dense_layer()
+                + real(stage.moe.all) * self.moe_layer()
+                + words
+                + positions,
+            expert: real(stage.moe.all) * self.experts,
+        }
+    }
+
+    /// Of them those of embedding, head and learned positions.
+    #[must_use]
+    pub fn tables(&self, training: &Training, stage: &Stage) -> f64 {
+        self.ends(training, stage).iter().sum()
+    }
+
+    /// Parameters of embedding and head, and of learned positions.
+    fn ends(&self, training: &Training, stage: &Stage) -> [f64; 2] {
         let alone = stage.first && stage.last;
         let copies = match (stage.first, stage.last) {
             (true, true) if training.model.tied_embeddings => 1.0,
@@ -180,13 +198,7 @@ impl Share {
         } else {
             0.0
         };
-        Split {
-            dense: real(stage.dense.all) * self.dense_layer()
-                + real(stage.moe.all) * self.moe_layer()
-                + copies * self.embedding
-                + positions,
-            expert: real(stage.moe.all) * self.experts,
-        }
+        [copies * self.embedding, positions]
     }
 }
 

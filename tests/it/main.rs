@@ -21,6 +21,7 @@ mod measured;
 mod metrics;
 mod models;
 mod named_files;
+mod optimizers;
 mod papers;
 mod quirks;
 mod recorded;

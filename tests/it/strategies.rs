@@ -13,9 +13,14 @@ const DENSE: &str =
 
 /// One step of a model by a plan on as many NPUs as it needs.
 fn step(model: &str, seq_len: u64, batch: u64, plan: &str) -> Step {
+    step_with(model, seq_len, batch, plan, "precision: bf16\n")
+}
+
+/// The same with more of a sweep's lines.
+pub fn step_with(model: &str, seq_len: u64, batch: u64, plan: &str, lines: &str) -> Step {
     let npus = ["tp", "cp", "pp", "dp"].iter().map(|degree| written(plan, degree)).product::<u64>();
     let yaml = format!(
-        "model: {model}\nseq_len: {seq_len}\nglobal_batch: {batch} seq\nprecision: bf16\n\
+        "model: {model}\nseq_len: {seq_len}\nglobal_batch: {batch} seq\n{lines}\
          cluster:\n  npus: {npus}\n  npu: {{preset: H100-SXM-80GB, hbm: 90000 GB}}\n  \
          network: {{a: {{block: switch, size: rest, bandwidth: 450 GB/s}}}}\nplan: {{{plan}}}\n"
     );
@@ -35,23 +40,23 @@ fn written(plan: &str, degree: &str) -> u64 {
 }
 
 /// A step, whether it can be, and what it does.
-struct Step {
-    training: Training,
-    checked: Result<Footprint, Infeasible>,
-    program: Program,
+pub struct Step {
+    pub training: Training,
+    pub checked: Result<Footprint, Infeasible>,
+    pub program: Program,
 }
 
 impl Step {
-    fn footprint(&self) -> Footprint {
+    pub fn footprint(&self) -> Footprint {
         self.checked.expect("a feasible step")
     }
 
-    fn reason(&self) -> Option<Reason> {
+    pub fn reason(&self) -> Option<Reason> {
         self.checked.err().map(|refused| refused.reason)
     }
 
     /// The operations of the first stage's blocks of a phase, one repeat of each.
-    fn operations(&self, phase: Phase) -> impl Iterator<Item = &Operation> {
+    pub fn operations(&self, phase: Phase) -> impl Iterator<Item = &Operation> {
         let blocks = self.program.blocks_of(&self.program.classes[0]).iter();
         blocks.filter(move |block| block.phase == phase).flat_map(|block| self.program.operations_of(block))
     }

@@ -151,6 +151,7 @@ fn every_file_of_a_registry_is_registered() {
     for registry in [
         "system/topology",
         "system/collective",
+        "workload/optimizer",
         "workload/schedule",
         "workload/strategy",
         "results/metric",

@@ -14,10 +14,7 @@ impl ParallelStrategy for Offload {
     /// step, so nothing hides it. An update by the host's processor is not modelled here.
     fn emit_step(&self, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
         if let Some(tier) = training.plan.offload_optimizer {
-            let held = share.parameters(training, stage);
-            let shards = share.optimizer_shards;
-            let states = held.dense / shards.dense + held.expert / shards.expert;
-            let size = Bytes::from_real(training.precision.optimizer * states);
+            let size = Bytes::from_real(training.optimizer.state(training, share, stage));
             program.push(Work::Transfer { tier, size }, Account::Offload);
             program.close_block(Phase::Step, 1, None);
         }
