@@ -17,7 +17,6 @@ pub mod program;
 pub mod recompute;
 pub mod schedule;
 pub mod share;
-mod strand;
 pub mod strategy;
 pub mod trace;
 pub mod transformer;

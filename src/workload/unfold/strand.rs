@@ -1,7 +1,7 @@
 //! Strands: communication and the computations beside it, while a block of a graph is written.
 
-use super::program::Account;
 use crate::units::Time;
+use crate::workload::program::Account;
 
 /// For whom an operation waits: one of each stream at most.
 pub type After = [Option<u64>; 4];
