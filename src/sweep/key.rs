@@ -334,6 +334,8 @@ keys! {
         "whether a stage keeps what it sent to the next until its backward pass";
     Bucket = "software.bucket", count(1), Default::Absent, None,
         "parameters of a bucket in which ZeRO reduces gradients, and of which `zero: 3` gathers two; not written: layer by layer";
+    Cached = "software.cached", at_least_zero(Unit::NONE), Default::Is(0.195), None,
+        "memory that the framework's allocator holds and nothing lies in, as a share of what something does; it gives it back before memory is full (measured: tests/VALIDATION.md)";
     Algorithm = "collectives.algorithm", Kind::Algorithm, Default::Is(0.0), Some("algorithm"),
         "how collectives run: `by_block` takes ring, direct or halving_doubling by the building block of each dimension; `direct(4)` is `direct` with a `window` of 4; `{by_dimension: [ring, direct]}` is an algorithm for each dimension, innermost first; `{chakra: mine/allreduce}` is a trace a rank, of the collective that runs or of a recorded trace's all-reduce, and needs `fidelity: event_driven` [ASTRA2]";
 AllReduce = "collectives.all_reduce_algorithm", Kind::Algorithm, Default::Absent, Some("all_reduce_algorithm"),

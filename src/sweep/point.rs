@@ -235,6 +235,7 @@ pub fn system(inputs: &Inputs) -> System {
                 master_only: flag(inputs, Id::MasterOnly),
                 sent: flag(inputs, Id::KeepsSent),
                 bucket: written(inputs.key(Id::Bucket)).map(real),
+                cached: inputs.key(Id::Cached),
             },
         },
         network: Network { dims: dims.collect(), congestion: part(&Congestion::ALL, inputs.key(Id::Congestion)) },

@@ -16,7 +16,10 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     Recompute::SETS.into_iter().map(|set| set.0).chain(Part::NAMES)
 }
 
-/// The set that a text means, if every part of it is a word, and those that are not.
+/// The set that a text means.
+///
+/// # Errors
+/// The words that are none.
 pub fn read(text: &str) -> Result<Recompute, Vec<&str>> {
     if let Some(set) = Recompute::SETS.iter().find(|set| set.0 == text) {
         return Ok(set.1);

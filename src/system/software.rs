@@ -38,12 +38,14 @@ pub struct Keeping {
     pub sent: bool,
     /// Parameters of a bucket, in which sharded weights are gathered and gradients reduced; none if that is done layer by layer.
     pub bucket: Option<f64>,
+    /// Memory that its allocator holds and nothing lies in, as a share of what something does.
+    pub cached: f64,
 }
 
 impl Default for Keeping {
     /// No more than is needed; logits in 4 bytes, and a copy in 2.
     fn default() -> Self {
-        Self { logit: 6.0, gradient_copy: false, master_only: false, sent: false, bucket: None }
+        Self { logit: 6.0, gradient_copy: false, master_only: false, sent: false, bucket: None, cached: 0.0 }
     }
 }
 

@@ -18,6 +18,7 @@ mod golden_files;
 mod laws;
 mod links;
 mod measured;
+mod memory_account;
 mod metrics;
 mod models;
 mod named_files;

@@ -10,6 +10,7 @@ use starsweep::run::validate::known::{self, Known};
 use starsweep::run::validate::shipped::{RUNS, halves, single_node};
 use starsweep::run::validate::table::Table;
 use starsweep::run::validate::{Half, Validation, measurement};
+use starsweep::sweep::key::{Default, KEYS};
 use starsweep::sweep::preset;
 
 use crate::support::{code, read, run, text};
@@ -46,6 +47,9 @@ fn halves_follow_from_names_alone() {
     }
 }
 
+/// What is published of one row alone: another framework, and gradients of 4 bytes from 28 February 2022 on.
+const ONE_ROW: [&str; 2] = ["megascale-abl-baseline", "bloom-176b"];
+
 #[test]
 fn no_line_of_groups_is_for_one_row_of_several() {
     let rows: Vec<String> = halves().into_keys().collect();
@@ -54,7 +58,7 @@ fn no_line_of_groups_is_for_one_row_of_several() {
         let parts: Vec<&str> = begins.split('*').collect();
         let fits = |id: &&String| id.starts_with(parts[0]) && parts.iter().all(|part| id.contains(part));
         let is_alone = rows.iter().filter(fits).count() <= 1;
-        let is_single = line.contains(",single,") || begins == "megascale-abl-baseline";
+        let is_single = line.contains(",single,") || ONE_ROW.contains(&begins);
         assert!(!is_alone || is_single, "`{begins}` is for a row of its own");
     }
 }
@@ -93,6 +97,24 @@ fn tables_of_ours_name_what_is_there() {
     for (kind, name) in npus.chain(links.map(|link| ("cluster.network.0", link))).filter(|named| !named.1.is_empty()) {
         assert!(preset::at(kind).is_some_and(|kind| kind.get(&name).is_some()), "there is no preset `{name}`");
     }
+}
+
+#[test]
+fn what_an_allocator_keeps_is_that_of_the_fitted_half() {
+    // BLOOM's plans: what the device's tool showed, less the reserve, over what we say lies there.
+    let validation = Validation::shipped().expect("no mistake");
+    let (gib, reserve) = (1_073_741_824.0, 4e9);
+    let shares = validation.cases.iter().zip(&validation.halves).filter_map(|(case, half)| {
+        let is_fitted = *half == Some(Half::Fitted) && case.run.group == "bloom";
+        let measured = case.run.number("device_memory_gib").filter(|_| is_fitted)?;
+        Some((measured * gib - reserve) / case.prediction?.memory.total().as_real() - 1.0)
+    });
+    let mut shares: Vec<f64> = shares.collect();
+    shares.sort_by(f64::total_cmp);
+    let middle = shares[shares.len() / 2];
+    let key = KEYS.iter().find(|key| key.path == "software.cached").expect("the key");
+    let Default::Is(in_force) = key.default else { panic!("it has a default") };
+    assert!((middle - in_force).abs() < 0.015, "the fitted half says {middle:.3}, in force is {in_force}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Does each strategy divide, move and keep what its source says? Worked examples and laws, one strategy after the other.
 
+use starsweep::system::System;
 use starsweep::system::collective::Collective;
 use starsweep::units::{Bytes, real};
 use starsweep::workload::program::{Account, Operation, Phase, Work};
@@ -30,7 +31,7 @@ pub fn step_with(model: &str, seq_len: u64, batch: u64, plan: &str, lines: &str)
     let Job::Training(training) = job else { panic!("{job:?} is no training") };
     let mut program = Program::default();
     build(&job, &mut program);
-    Step { training, checked, program }
+    Step { training, checked, program, system }
 }
 
 /// A degree as a plan has it.
@@ -44,6 +45,7 @@ pub struct Step {
     pub training: Training,
     pub checked: Result<Footprint, Infeasible>,
     pub program: Program,
+    pub system: System,
 }
 
 impl Step {
@@ -73,7 +75,7 @@ impl Step {
     }
 
     /// Arithmetic of the layers of the first stage, there and back.
-    fn flops(&self) -> f64 {
+    pub fn flops(&self) -> f64 {
         let work = [Phase::Forward, Phase::Backward].into_iter().flat_map(|phase| self.operations(phase));
         work.map(|operation| if let Work::Compute(kernel) = operation.work { kernel.flops() } else { 0.0 }).sum()
     }

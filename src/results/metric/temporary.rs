@@ -16,7 +16,7 @@ impl Metric for Temporary {
     }
 
     fn meaning(&self) -> &'static str {
-        "what lives for a moment on the fullest NPU: a layer computed again, logits, gathered layers"
+        "what lives for a moment on the fullest NPU: what is computed again in a layer, gradients of its activations and of its widest matrix"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

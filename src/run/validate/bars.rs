@@ -7,7 +7,7 @@ use super::predict::Case;
 use super::score::Score;
 use super::table::{Row, Table};
 use super::{Validation, memory, ranks, ratios};
-use crate::units::Quantity;
+use crate::units::{Quantity, real};
 
 /// One bar, and what is reached.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +69,11 @@ pub fn bars(validation: &Validation) -> Vec<Bar> {
             Score::of(&groups).map(|score| (score.worst, score.rows))
         };
         let reached = match cell("measure") {
+            "false calls" => {
+                let calls = real(memory::calls(validation).iter().filter(|call| call.is_false).count() as u64);
+                let runs = validation.cases.iter().filter(|case| case.prediction.is_some()).count();
+                Some((calls / real(runs as u64), runs))
+            }
             "memory" => score(memory::error).map(|score| (score.mean, score.rows)),
             "ratio" => {
                 let of_kind = ratios.iter().filter(|ratios| ratios.kind.starts_with(cell("rows")));
@@ -138,6 +143,19 @@ pub fn shapes(validation: &Validation) -> Vec<(String, f64)> {
         .collect()
 }
 
+/// Why a run cannot have been as it is published, if it cannot.
+#[must_use]
+pub fn impossible(id: &str) -> Option<String> {
+    let known = Table::of_ours(shipped!("doubtful.csv"));
+    let line = line_of(&known, id).filter(|row| known.cell(row, "impossible").is_some());
+    line.and_then(|row| known.cell(row, "why")).map(str::to_owned)
+}
+
+/// The line of what is known of doubtful rows that a row's name begins with.
+fn line_of<'a>(known: &'a Table, id: &str) -> Option<&'a Row> {
+    known.rows.iter().find(|row| known.cell(row, "rows").is_some_and(|begins| id.starts_with(begins)))
+}
+
 /// Every row whose time is more than twice off what the mean or median of its source may be.
 #[must_use]
 pub fn far(validation: &Validation) -> Vec<Far> {
@@ -153,10 +171,7 @@ pub fn far(validation: &Validation) -> Vec<Far> {
             found.extend(errors.filter(|row| row.1.abs() > most));
         }
     }
-    let why = |id: &str| {
-        let line = known.rows.iter().find(|row| known.cell(row, "rows").is_some_and(|begins| id.starts_with(begins)));
-        line.and_then(|row| known.cell(row, "why")).map(str::to_owned)
-    };
+    let why = |id: &str| line_of(&known, id).and_then(|row| known.cell(row, "why")).map(str::to_owned);
     let found = found.into_iter().unique_by(|row| row.0);
     found.map(|(row, error)| Far { row: row.to_owned(), error, why: why(row) }).collect()
 }

@@ -115,4 +115,10 @@ pub const COLUMNS: &[Column] = &[
     optional("measured_tflops_gpu", Holds::Number, None, "TFLOP/s of an NPU, where neither is given"),
     optional("measured_mfu_pct", Holds::Number, None, "MFU in per cent, where neither is given"),
     optional("memory_gib", Holds::Number, None, "GiB allocated on the fullest NPU"),
+    optional(
+        "device_memory_gib",
+        Holds::Number,
+        None,
+        "GiB in use on the fullest NPU as its own tools show it, with context and cached blocks",
+    ),
 ];

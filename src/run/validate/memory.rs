@@ -1,12 +1,13 @@
 //! Memory: predicted against allocated bytes, and runs that were measured and do not fit by our account.
 
 use super::Validation;
+use super::bars;
 use super::predict::{Case, predict};
 use super::score::Score;
 use crate::run::evaluate::Evaluator;
 use crate::sweep::key::Id;
 use crate::sweep::recompute;
-use crate::units::narrow;
+use crate::units::{Bytes, narrow};
 use crate::workload::Recompute;
 
 /// Bytes of a GiB.
@@ -22,13 +23,15 @@ pub struct Call {
     /// Whether the call is false: everything that matters is published, or nothing that is not makes it fit.
     pub is_false: bool,
     /// Why it is not.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// The error of the predicted memory of a run, as a share; none if none was measured.
 #[must_use]
 pub fn error(case: &Case) -> Option<f64> {
-    Some(case.prediction?.memory.total().as_real() / (case.run.number("memory_gib")? * GIB) - 1.0)
+    let prediction = case.prediction?;
+    let of = |predicted: Bytes, column: &str| Some(predicted.as_real() / (case.run.number(column)? * GIB) - 1.0);
+    of(prediction.memory.total(), "memory_gib").or_else(|| of(prediction.on_device, "device_memory_gib"))
 }
 
 /// The memory errors of some runs.
@@ -46,7 +49,10 @@ pub fn calls(validation: &Validation) -> Vec<Call> {
 
 fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
     let prediction = case.prediction?;
-    let why = if case.run.text("micro_batch").is_none() {
+    let impossible = bars::impossible(&case.run.id);
+    let why = if let Some(why) = &impossible {
+        why.as_str()
+    } else if case.run.text("micro_batch").is_none() {
         "the micro batch is not published"
     } else if case.run.text("recompute").is_none() && fits_somehow(case, evaluator) {
         "it fits with more recomputation, which is not published"
@@ -54,7 +60,7 @@ fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
         ""
     };
     let share = prediction.memory.total().as_real() / prediction.capacity.as_real();
-    Some(Call { row: case.run.id.clone(), share, is_false: why.is_empty(), why })
+    Some(Call { row: case.run.id.clone(), share, is_false: why.is_empty(), why: why.to_owned() })
 }
 
 /// Whether any recomputation makes a run fit.

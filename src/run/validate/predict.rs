@@ -36,6 +36,8 @@ pub struct Prediction {
     pub seconds: f64,
     /// Bytes on the fullest NPU.
     pub memory: Footprint,
+    /// Bytes in use there as its own tools show it.
+    pub on_device: Bytes,
     /// Bytes that an NPU has for them.
     pub capacity: Bytes,
 }
@@ -101,6 +103,9 @@ pub fn predict(inputs: &Inputs, evaluator: &mut Evaluator) -> Result<Prediction,
     let (job, system) = Evaluator::question(inputs);
     let evaluation = evaluator.evaluate(&job, &system, point::fidelity(inputs));
     let Evaluation { footprint, report } = evaluation.map_err(|infeasible| infeasible.reason.meaning().to_owned())?;
-    let capacity = Bytes::from_real(inputs.key(Id::Hbm) - inputs.key(Id::Reserve));
-    Ok(Prediction { seconds: report.total.as_seconds(), memory: footprint, capacity })
+    // What is usable for the sake of the prediction is more than there is.
+    let hbm = Bytes::from_real(inputs.key(Id::Hbm));
+    let on_device = footprint.on_device(&system).min(hbm);
+    let capacity = Bytes::new(hbm.get().saturating_sub(system.memory.reserve.get()));
+    Ok(Prediction { seconds: report.total.as_seconds(), memory: footprint, on_device, capacity })
 }

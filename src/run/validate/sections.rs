@@ -143,8 +143,8 @@ fn of_memory(validation: &Validation) -> Section {
 
 fn of_calls(validation: &Validation) -> Section {
     let row = |call: Call| {
-        let verdict = if call.is_false { "false" } else { call.why };
-        vec![call.row, percent(call.share), verdict.to_owned()]
+        let verdict = if call.is_false { "false".to_owned() } else { call.why };
+        vec![call.row, percent(call.share), verdict]
     };
     let header = ["row", "of what is usable", "call"];
     section("Measured runs that do not fit by our account", &header, memory::calls(validation).into_iter().map(row))

@@ -49,7 +49,7 @@ impl ParallelStrategy for Recomputation {
     }
 
     fn summary(&self) -> &'static str {
-        "recompute: none, selective (the core of attention) or full (every layer from its input) [Korthikanti22]"
+        "recompute: none, selective (the core of attention), full (every layer from its input), alternate, or Megatron's modules, as `layernorm+moe_act` [Korthikanti22]"
     }
 
     fn example(&self) -> &'static str {
