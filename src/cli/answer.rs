@@ -6,6 +6,7 @@ use std::time::Instant;
 use itertools::Itertools;
 use polars::prelude::{AnyValue, DataFrame};
 
+use super::anchor::{self, Measured};
 use super::render::{self, count, estimate};
 use crate::results::folder::Folder;
 use crate::results::store::Store;
@@ -60,11 +61,15 @@ pub fn answer(
     for ((status, reason), rows) in reasons {
         anstream::println!("  {status:<10}  {:>12}  {reason}", count(*rows));
     }
+    if let Some(found) = &sweep.anchor {
+        anstream::println!("  {}", anchor::line(found));
+    }
     if feasible == 0 {
         nearest(sweep, results, summary)?;
     } else {
-        compared(sweep, results, summary)?;
-        front(sweep, results, summary)?;
+        let measured = Measured::of(sweep)?;
+        compared(sweep, results, summary, measured.as_ref())?;
+        front(sweep, results, summary, measured.as_ref())?;
         if let Some(refined) = refined {
             twice(sweep, results, refined)?;
         }
@@ -145,8 +150,8 @@ fn telling(sweep: &Sweep, frame: &DataFrame) -> Vec<String> {
     sweep.axis_columns().into_iter().filter(differs).map(str::to_owned).collect()
 }
 
-/// One line for each compared alternative: its best point, or what removed it.
-fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+/// One line for each compared alternative: its best point, or what removed it; before them the measured run, if there is one.
+fn compared(sweep: &Sweep, results: &Folder, summary: &Summary, measured: Option<&Measured<'_>>) -> anyhow::Result<()> {
     if sweep.decide.compare.is_empty() {
         return Ok(());
     }
@@ -174,22 +179,56 @@ fn compared(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Resul
             (0..compare.len()).any(|k| sets_apart(k) && compare[k].columns.iter().any(|it| it == column))
         })
         .collect_vec();
+    let measured_cost = |measured: &Measured<'_>, line: &Compared| {
+        let same =
+            |&k: &usize| measured.row.column(columns[k]).and_then(|it| it.get(0)).is_ok_and(|it| it == line.name[k]);
+        let cost = numbers(measured.row.column(objective).ok()?).first().map(|&value| direction.cost(value));
+        cost.filter(|_| apart.iter().all(same))
+    };
     let reference = |line: &Compared| {
+        if let Some(measured) = measured.filter(|measured| baseline.is_some_and(|name| name == measured.name)) {
+            return measured_cost(measured, line);
+        }
         let mut peers = sorted.iter().filter(|other| apart.iter().all(|&k| other.name[k] == line.name[k]));
         let found = if baseline.is_some() { peers.find(is_baseline) } else { peers.next() };
         found.map(cost).filter(|cost| cost.is_finite())
     };
     let others = sweep.decide.objectives.iter().skip(1).map(|objective| objective.0.clone());
     let fixed = columns.iter().copied().chain([objective.as_str()]).collect_vec();
-    let more =
-        others.chain(telling(sweep, &rows)).filter(|name| !fixed.contains(&name.as_str())).unique().collect_vec();
+    let more = others
+        .chain(telling(sweep, &Measured::before(measured, rows.clone())?))
+        .filter(|name| !fixed.contains(&name.as_str()))
+        .unique()
+        .collect_vec();
     let mut header = fixed.iter().map(|&name| name.to_owned()).collect_vec();
     header.push(format!("vs {}", baseline.map_or("best", String::as_str)));
     header.extend(more.iter().cloned());
     header.push("feasible".to_owned());
     let mut lines = Vec::new();
+    if let Some(Measured { name, row }) = measured {
+        header.insert(0, "id".to_owned());
+        let cell = |column: &str| anyhow::Ok(render::cell(column, &row.column(column)?.get(0)?));
+        let mut line = vec![(*name).to_owned()];
+        for column in &fixed {
+            line.push(cell(column)?);
+        }
+        line.push(if baseline.is_some_and(|baseline| baseline == name) { "1" } else { "-" }.to_owned());
+        for column in &more {
+            line.push(cell(column)?);
+        }
+        line.push("measured".to_owned());
+        lines.push(line);
+    }
     for (row, alternative) in shown.iter().enumerate() {
-        let mut line = cells(&columns, &alternative.name);
+        let mut line = Vec::new();
+        if measured.is_some() {
+            line.push(if alternative.best.is_some() {
+                render::cell("id", &rows.column("id")?.get(row)?)
+            } else {
+                "-".to_owned()
+            });
+        }
+        line.extend(cells(&columns, &alternative.name));
         // Those with a best point come first, so the k-th of them is the k-th row.
         if let Some((_, costs)) = &alternative.best {
             line.push(human(direction.cost(costs[0]), render::unit_of(objective)));
@@ -240,12 +279,12 @@ fn cells(columns: &[&str], values: &[AnyValue<'_>]) -> Vec<String> {
     columns.iter().zip(values).map(|(column, value)| render::cell(column, value)).collect()
 }
 
-/// The front.
-fn front(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result<()> {
+/// The front, behind the measured run if there is one.
+fn front(sweep: &Sweep, results: &Folder, summary: &Summary, measured: Option<&Measured<'_>>) -> anyhow::Result<()> {
     let names: Vec<String> =
         sweep.decide.objectives.iter().map(|(column, direction)| format!("{} {column}", direction.name())).collect();
     let places: Vec<_> = summary.front.iter().map(|member| member.place).take(SHOWN).collect();
-    let rows = results.rows(&places)?;
+    let rows = Measured::before(measured, results.rows(&places)?)?;
     let mut columns = vec!["id".to_owned()];
     columns.extend(sweep.decide.objectives.iter().map(|objective| objective.0.clone()));
     columns.extend(telling(sweep, &rows));

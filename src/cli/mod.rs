@@ -1,5 +1,6 @@
 //! The face: the only place that prints.
 
+mod anchor;
 mod answer;
 mod args;
 mod calibrate;

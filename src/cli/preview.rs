@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::anchor;
 use super::args::PreviewArgs;
 use super::exit::Exit;
 use super::render::{count, estimate};
@@ -23,6 +24,9 @@ pub fn preview(args: &PreviewArgs) -> anyhow::Result<Exit> {
     };
     let found = look(&sweep);
     product(&sweep);
+    if let Some(measured) = &sweep.anchor {
+        anstream::println!("{}", anchor::line(measured));
+    }
     if !found.is_exact() {
         anstream::println!(
             "  beyond {} numbers: counts are from a sample of {}, with their standard error",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::anchor::predict;
 use crate::column::{Column, Dtype, with_suffix};
 use crate::results::TableColumn;
 use crate::results::metric::{MetricPart, Scope};
@@ -98,7 +99,7 @@ pub fn vocabulary() -> Vocabulary {
         let dims = MetricPart::ALL.iter().filter(|metric| matches!(metric.part().scope(), Scope::Dimension(_)));
         dims.map(move |&metric| metric_column(metric, dim).name).chain([format!("dim{dim}_name")])
     });
-    Vocabulary { metrics: words.collect(), taken: fixed.chain(of_dims).collect(), loader: None }
+    Vocabulary { metrics: words.collect(), taken: fixed.chain(of_dims).collect(), loader: None, predict: Some(predict) }
 }
 
 /// The metrics that have one value at a point, in the order of the vocabulary.

@@ -1,5 +1,6 @@
 //! The crew: points over threads, from a resolved sweep to a folder of results.
 
+pub mod anchor;
 pub mod calibrate;
 pub mod compare;
 pub mod config;
@@ -100,10 +101,11 @@ pub fn identity(sweep: &Sweep) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
-/// By what a row is judged besides its own inputs: `derive` and `require`, as they are written.
+/// By what a row is judged besides its own inputs: `derive` and `require`, as they are written, and a measured run.
 fn judged_by(sweep: &Sweep) -> String {
     let rules = sweep.space.derived.iter().chain(&sweep.require);
-    let text = rules.map(|rule| format!("{}={}", rule.name, rule.text)).join(";");
+    let rules = rules.map(|rule| format!("{}={}", rule.name, rule.text));
+    let text = rules.chain(sweep.anchor.iter().map(|anchor| format!("anchor={:016x}", anchor.content()))).join(";");
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
@@ -156,7 +158,7 @@ pub fn ask(sweep: &Sweep) -> Ask {
     }
 }
 
-/// Reads a folder and writes what is made of all points: the front, as Parquet and CSV.
+/// Reads a folder and writes what is made of all points: the front, and beside it the measured run, as Parquet and CSV.
 ///
 /// # Errors
 /// If the disk fails.
@@ -166,9 +168,13 @@ pub fn finish(sweep: &Sweep, store: &Store) -> Result<(Folder, Summary), StoreEr
     let summary = Summary::of(&folder, &ask(sweep))?;
     let places: Vec<_> = summary.front.iter().map(|member| member.place).collect();
     let mut front = folder.rows(&places)?;
-    for format in Format::ALL {
-        let path = store.folder.join(format!("pareto.{}", format.name()));
-        store.write_file(&path, |out| format.part().write(&mut front, store.footer(), out))?;
+    let mut anchor = anchor::row(sweep)?;
+    let tables = [("pareto", Some(&mut front)), ("anchor", anchor.as_mut())];
+    for (name, frame) in tables.into_iter().filter_map(|(name, frame)| Some((name, frame?))) {
+        for format in Format::ALL {
+            let path = store.folder.join(format!("{name}.{}", format.name()));
+            store.write_file(&path, |out| format.part().write(frame, store.footer(), out))?;
+        }
     }
     Ok((folder, summary))
 }

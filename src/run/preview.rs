@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::anchor;
 use super::evaluate::Evaluator;
 use super::recorded;
 use crate::sweep::{Fidelity, Inputs, Removal, Remover, Sweep, point};
@@ -101,7 +102,8 @@ pub fn preview(sweep: &Sweep) -> Preview {
         None => {
             found.left += 1;
             found.event_driven += u64::from(point::fidelity(inputs) == Fidelity::EventDriven);
-            let (job, system) = (point::job(inputs), point::system(inputs));
+            let (job, mut system) = (point::job(inputs), point::system(inputs));
+            system.memory.capacity = anchor::capacity(sweep.anchor.as_ref(), system.memory.capacity);
             let fits = point::fits(inputs)
                 .and_then(|()| check(&job, &system))
                 .and_then(|_| place(&job, &system.network, &mut placement));

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use polars::prelude::{AnyValue, DataFrame};
 
+use super::anchor::{self, BOUNDLESS};
 use super::evaluate::{Evaluation, Evaluator};
 use super::known::{Known, Loaded};
 use super::layout::{Layout, Origin, single_metrics};
@@ -20,9 +21,9 @@ use crate::sweep::bill::bill;
 use crate::sweep::column::{From, shape_key};
 use crate::sweep::key::{DIM_NAMES_FROM, Id};
 use crate::sweep::scope::After;
-use crate::sweep::{Fidelity, Inputs, Sweep, point};
+use crate::sweep::{Anchor, Fidelity, Inputs, Sweep, point};
 use crate::system::System;
-use crate::units::{from_signed, index, real, whole};
+use crate::units::{Bytes, from_signed, index, real, whole};
 use crate::workload::{Footprint, Infeasible, Job, Reason};
 
 /// How many points of the closed form pass between two looks at whether to stop, and two reports of progress.
@@ -115,7 +116,7 @@ impl<'a> Worker<'a> {
                     progress.add_known();
                     self.copy(id, &row)?
                 }
-                None => self.row(id, &cursor.inputs, progress),
+                None => self.row(id, &cursor.inputs, None, progress),
             };
             if !seconds.is_nan() {
                 feasible += 1;
@@ -178,16 +179,21 @@ impl<'a> Worker<'a> {
         Ok(if is_feasible { seconds } else { f64::NAN })
     }
 
-    /// Adds the row of a point; its time in seconds if it is feasible, else NaN.
-    fn row(&mut self, id: u64, inputs: &Inputs, progress: &Progress) -> f64 {
-        let (job, system) = Evaluator::question(inputs);
+    /// Adds the row of a point, in as much local memory as is told, else in what it has; its time in seconds if it is feasible, else NaN.
+    fn row(&mut self, id: u64, inputs: &Inputs, room: Option<Bytes>, progress: &Progress) -> f64 {
+        let (job, mut system) = Evaluator::question(inputs);
         let fidelity = point::fidelity(inputs);
         let evaluator = &mut self.evaluator;
+        let anchor = self.sweep.anchor.as_ref();
+        let whole = system.memory.capacity;
+        system.memory.capacity = room.unwrap_or_else(|| anchor::capacity(anchor, whole));
         let result = catch_unwind(AssertUnwindSafe(|| {
             point::fits(inputs)?;
-            recorded::evaluate(self.sweep, inputs, &job, &system)
-                .unwrap_or_else(|| evaluator.evaluate(&job, &system, fidelity))
+            let result = recorded::evaluate(self.sweep, inputs, &job, &system)
+                .unwrap_or_else(|| evaluator.evaluate(&job, &system, fidelity));
+            anchor::carried(result, anchor, fidelity)
         }));
+        system.memory.capacity = whole;
         let (verdict, footprint, evaluation) = match &result {
             Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
             Ok(Err(infeasible)) => (refused(infeasible), infeasible.footprint.as_ref(), None),
@@ -210,12 +216,23 @@ impl<'a> Worker<'a> {
         let id = self.sweep.id(inputs, &mut self.canonical);
         let mut inputs = inputs.clone();
         point::refine(&mut inputs);
-        let seconds = self.row(id, &inputs, progress);
+        let seconds = self.row(id, &inputs, None, progress);
         progress.add(1, u64::from(!seconds.is_nan()), u64::from(seconds.is_nan()));
         if !seconds.is_nan() {
             progress.best(seconds);
         }
         progress.stretch_done();
+        Ok(self.table.frame()?)
+    }
+
+    /// The row of a measured run, as a table: it ran, so it fits.
+    ///
+    /// # Errors
+    /// Never with a row that is complete; polars says otherwise.
+    pub fn measured(&mut self, run: &Anchor) -> Result<DataFrame, StoreError> {
+        self.clear();
+        let id = self.sweep.id(&run.inputs, &mut self.canonical);
+        self.row(id, &run.inputs, Some(BOUNDLESS), &Progress::default());
         Ok(self.table.frame()?)
     }
 
@@ -229,7 +246,9 @@ impl<'a> Worker<'a> {
         mut verdict: Verdict,
     ) -> f64 {
         let report = evaluation.map(|evaluation| &evaluation.report);
-        let outcome = Outcome { job, system, npus: inputs.key(Id::Npus), bill: bill(inputs), footprint, report };
+        let unseen = self.sweep.anchor.as_ref().map_or(0.0, Anchor::offset);
+        let outcome =
+            Outcome { job, system, npus: inputs.key(Id::Npus), bill: bill(inputs), unseen, footprint, report };
         if self.judges {
             for (value, part) in self.metrics.iter_mut().zip(&self.parts) {
                 *value = part.part().value(&outcome, 0).unwrap_or(f64::NAN);

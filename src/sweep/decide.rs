@@ -16,7 +16,7 @@ pub struct Decide {
     pub compare: Vec<Shown>,
     /// The columns of what is best, slowest decided last.
     pub objectives: Vec<(String, Direction)>,
-    /// The compared alternative that others are measured against.
+    /// The compared alternative, or the measured run, that others are measured against.
     pub baseline: Option<String>,
     /// What is evaluated again, event-driven.
     pub refine: Option<Refine>,
@@ -30,13 +30,14 @@ impl Decide {
     }
 }
 
-/// Reads `decide`; `fixed` are parts of the file that may be named although they may hold no axis.
+/// Reads `decide`; `fixed` are parts of the file that may be named although they may hold no axis, `anchor` is the measured run.
 pub fn read(
     entries: &[Entry],
     subjects: &[Subject],
     fixed: &[String],
     names: &Names<'_>,
     columns: &[String],
+    anchor: Option<&str>,
     complaints: &mut Vec<Diagnostic>,
 ) -> Decide {
     let mut decide = Decide::default();
@@ -71,11 +72,11 @@ pub fn read(
     if let Some(entry) = baseline {
         let labels = decide.compare.iter().flat_map(|shown| shown.labels.iter()).cloned().collect_vec();
         match entry.node.scalar() {
-            Some(name) if labels.contains(&name) => decide.baseline = Some(name),
+            Some(name) if labels.contains(&name) || anchor == Some(name.as_str()) => decide.baseline = Some(name),
             Some(name) => {
                 let diagnostic =
                     Diagnostic::error(format!("`baseline: {name}` is not among what is compared")).at(entry.node.place);
-                let help = suggest(&name, labels.iter().map(String::as_str));
+                let help = suggest(&name, labels.iter().map(String::as_str).chain(anchor));
                 complaints.push(
                     diagnostic.help(help.unwrap_or_else(|| "write what is compared: `compare: cluster`".to_owned())),
                 );

@@ -532,7 +532,6 @@ pub const FOREIGN: &[(&str, &str)] = &[
 /// Keys that the language will have and this version does not understand.
 pub const LATER: &[(&str, &str)] = &[
     ("assume", "guesses as ranges"),
-    ("anchor", "predictions through a measured run"),
     ("expect", "claims that are checked"),
     ("across", "weighting over jobs"),
     ("share", "weighting over jobs"),

@@ -2,6 +2,7 @@
 
 pub mod algorithm;
 mod all;
+pub mod anchor;
 pub mod axis;
 pub mod bill;
 mod bits;
@@ -36,6 +37,7 @@ pub mod subject;
 pub mod walk;
 mod zip;
 
+pub use anchor::Anchor;
 pub use column::{Column, Dtype, InputColumn};
 pub use decide::Decide;
 pub use fidelity::Fidelity;
@@ -79,6 +81,8 @@ pub struct Sweep {
     pub templates: BTreeMap<usize, recording::Template>,
     /// What reads recorded traces.
     pub loader: Option<Arc<dyn Loader>>,
+    /// The measured run that every prediction goes through, if there is one.
+    pub anchor: Option<Anchor>,
     /// Hash of all that makes a point what it is.
     pub identity: u64,
     /// The file with every preset it uses, to be run again anywhere.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use itertools::Itertools as _;
 
 use super::algorithm::{Written, is_algorithm};
+use super::anchor::{self, ANCHOR};
 use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
 use super::inputs::REST;
@@ -39,6 +40,10 @@ pub const TOP: &[(&str, &str)] = &[
         "`{top: N, by: METRIC}`: when a closed-form sweep is done, its front and its best N are evaluated again, event-driven",
     ),
     ("network", "short for `cluster.network`"),
+    (
+        ANCHOR,
+        "one measured run by its name: keys of its plan, `iteration_time`, `peak_memory`; every prediction goes through it",
+    ),
     ("npu", "short for `cluster.npu`"),
     ("npus", "short for `cluster.npus`"),
     ("memory_reserve", "short for `cluster.memory_reserve`"),
@@ -61,15 +66,18 @@ pub fn resolve(text: &str, overrides: &[String], vocabulary: &Vocabulary) -> Res
     let overrides = read_overrides(overrides, &mut complaints);
     let over = Node { value: Value::Map(overrides.clone()), place: root.place };
     let lines = merge("", entries, &[&over]);
-    let walk = |names: Vec<String>, tiers: Vec<String>| {
-        let loader = loader(&lines, vocabulary);
+    let loader = loader(&lines, vocabulary);
+    let walk = |lines: &[Line], names: Vec<String>, tiers: Vec<String>| {
+        let loader = loader.clone();
         let walker = Walker { diagnostics: complaints.clone(), names, tiers, loader, ..Walker::default() };
-        Resolver { walker, vocabulary, zips: Vec::new(), cautions: Vec::new() }.sweep(&lines, entries, &overrides)
+        Resolver { walker, vocabulary, zips: Vec::new(), cautions: Vec::new() }.sweep(lines, entries, &overrides)
     };
-    let sweep = walk(vec![String::new()], Vec::new())?;
+    let sweep = walk(&lines, vec![String::new()], Vec::new())?;
     // Names and tiers are numbers inside: in their own order, whatever the order in the file.
     let (names, tiers) = (in_order(&sweep.names), in_order(&sweep.tiers));
-    if (&names, &tiers) == (&sweep.names, &sweep.tiers) { Ok(sweep) } else { walk(names, tiers) }
+    let is_in_order = (&names, &tiers) == (&sweep.names, &sweep.tiers);
+    let sweep = if is_in_order { sweep } else { walk(&lines, names, tiers)? };
+    anchor::join(sweep, &lines, vocabulary, &walk)
 }
 
 fn in_order(names: &[String]) -> Vec<String> {
@@ -266,6 +274,7 @@ impl Resolver<'_> {
             templates,
             loader: self.walker.loader.clone(),
             name: lines.iter().find(|line| line.0 == "name").and_then(|line| line.2[0].scalar()),
+            anchor: None,
             identity,
             frozen: freeze::freeze(entries, overrides, &self.walker),
             cautions,

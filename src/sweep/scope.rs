@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::algorithm::Written;
+use super::anchor::Predict;
 use super::expression::{Environment, Kind, Scope};
 use super::inputs::Inputs;
 use super::key::{self, DIM_KEYS, Id, KEYS, Key, NAMED, NAMES_FROM, SLOTS, TIER_KEYS, ZIPS_FROM};
@@ -40,6 +41,8 @@ pub struct Vocabulary {
     pub taken: Vec<String>,
     /// What reads the files that a sweep names; none where no file can be read.
     pub loader: Option<Arc<dyn Loader>>,
+    /// What predicts a measured run; none where nothing is evaluated.
+    pub predict: Option<Predict>,
 }
 
 /// The names of one sweep.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use itertools::Itertools;
 
 use super::algorithm::is_algorithm;
+use super::anchor;
 use super::axis::Axis;
 use super::column::{Column, Dtype, InputColumn};
 use super::decide::{self, Decide};
@@ -121,7 +122,8 @@ impl Resolver<'_> {
             .chain(self.walker.used_define.iter().cloned())
             .collect_vec();
         let mut complaints = Vec::new();
-        let mut decide = decide::read(&entries, &subjects, &fixed, &names, &numbers, &mut complaints);
+        let anchor = anchor::name_of(lines);
+        let mut decide = decide::read(&entries, &subjects, &fixed, &names, &numbers, anchor, &mut complaints);
         if decide.objectives.is_empty() {
             let time = if is_collective { "finish_time_s" } else { "iteration_time_s" };
             decide.objectives = vec![(time.to_owned(), Direction::Min), ("npus".to_owned(), Direction::Min)];

@@ -133,7 +133,7 @@ mistakes! {
     refine_knows_its_keys: with("refine: {topp: 10, top: few, by: tp}");
     refine_goes_by_one_column: with("refine: {by: {iteration_time: min, npus: min}}");
     refine_goes_by_a_number: with("refine: {by: recompute}");
-    assumptions_claims_and_anchors_come_later: with("assume: {gemm_efficiency: {low: -10 %, high: 5 %}}\nexpect: {a: 1}\nanchor: {today: {tp: 4}}");
+    assumptions_and_claims_come_later: with("assume: {gemm_efficiency: {low: -10 %, high: 5 %}}\nexpect: {a: 1}");
     a_models_file_stands_in_model: with("hf: ./config.json");
     in_network_and_oversubscription_come_later: instead("bandwidth: 450 GB/s", "bandwidth: 450 GB/s, in_network: true, oversubscription: 2");
     where_knows_its_names: with("where: {few: tpp <= 8}");

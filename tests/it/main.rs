@@ -1,5 +1,6 @@
 //! One binary, one file per question: see `tests/README.md`.
 
+mod anchor;
 mod astra_sim;
 mod bounds;
 mod calibration;

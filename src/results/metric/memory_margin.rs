@@ -25,6 +25,6 @@ impl Metric for MemoryMargin {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.system.memory.usable().as_real() - outcome.footprint?.total().as_real())
+        Some(outcome.system.memory.usable().as_real() - outcome.memory()?)
     }
 }

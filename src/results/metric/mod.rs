@@ -23,6 +23,8 @@ pub struct Outcome<'a> {
     pub npus: f64,
     /// What each of them draws and costs.
     pub bill: Bill,
+    /// Bytes on its fullest NPU that its memory account does not see, by what was measured of another point.
+    pub unseen: f64,
     /// Its memory account, if it came as far as that.
     pub footprint: Option<&'a Footprint>,
     /// Its time, if it is feasible.
@@ -49,6 +51,12 @@ impl Outcome<'_> {
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
         Some(self.report?.total.as_seconds())
+    }
+
+    /// Bytes on its fullest NPU: its memory account, and what that does not see.
+    #[must_use]
+    pub fn memory(&self) -> Option<f64> {
+        Some(self.footprint?.total().as_real() + self.unseen)
     }
 
     /// Model FLOPs of an NPU a second.

@@ -25,6 +25,6 @@ impl Metric for PeakMemory {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.footprint?.total().as_real())
+        outcome.memory()
     }
 }
