@@ -5,6 +5,7 @@ use arrayvec::ArrayVec;
 use super::report::Report;
 use crate::system::collective::Collective;
 use crate::system::hierarchy::{self, Cost};
+use crate::system::npu::Bound;
 use crate::system::{MAX_DIMS, System};
 use crate::units::{Bytes, Delay, Time, real};
 use crate::workload::infeasible::{Infeasible, Reason};
@@ -17,6 +18,8 @@ use crate::workload::schedule::{Pace, Passage};
 struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
+    /// Of the model's own arithmetic what kernels take that the local memory bounds.
+    memory_bound: Time,
     /// Whether one of the times does not fit.
     is_beyond: bool,
     /// How long each dimension is busy, with data-parallel traffic and with other.
@@ -44,6 +47,7 @@ impl Tally {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
+        self.memory_bound += other.memory_bound * times;
         self.hidden_sends += other.hidden_sends * times;
         self.is_beyond |= other.is_beyond;
         for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
@@ -196,7 +200,14 @@ impl<'a> Prices<'a> {
     /// One operation by itself.
     fn operation(&mut self, operation: &Operation, tally: &mut Tally) -> Time {
         match operation.work {
-            Work::Compute(kernel) => self.system.npu.time(&kernel, &self.system.software).round(),
+            Work::Compute(kernel) => {
+                let (delay, bound) = self.system.npu.cost(&kernel, &self.system.software);
+                let time = delay.round();
+                if bound == Bound::Memory && operation.account == Account::Compute {
+                    tally.memory_bound += time;
+                }
+                time
+            }
             Work::Transfer { tier, size } => {
                 let tier = self.system.memory.tiers.get(usize::from(tier));
                 tier.map_or(Time::ZERO, |tier| tier.transfer(size).round())
@@ -213,6 +224,23 @@ impl<'a> Prices<'a> {
             }
         }
     }
+}
+
+/// Of the model's own arithmetic in a step of a rank class, what kernels take that the local memory bounds.
+#[must_use]
+pub fn memory_bound(program: &Program, class: &RankClass, placement: &Placement, system: &System) -> Time {
+    let mut prices = Prices::new(placement, system);
+    let of_block = |block: &Block| {
+        let times = if block.phase == Phase::Step { 1 } else { program.microbatches };
+        let mut tally = Tally::default();
+        let kernels =
+            program.operations_of(block).iter().filter(|operation| matches!(operation.work, Work::Compute(_)));
+        kernels.for_each(|operation| {
+            prices.operation(operation, &mut tally);
+        });
+        tally.memory_bound * block.repeat * times
+    };
+    program.blocks_of(class).iter().map(of_block).sum()
 }
 
 /// How long an operation takes if nothing else goes on.
@@ -297,7 +325,8 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     if is_beyond || total == Time::MAX || pace.all == Time::MAX {
         return Err(too_long);
     }
-    let mut report = Report { total, exposed: sum.exposed, bubble, data_busy: sum.data_busy, ..Report::default() };
+    let (memory_bound, data_busy) = (sum.memory_bound, sum.data_busy);
+    let mut report = Report { total, exposed: sum.exposed, bubble, memory_bound, data_busy, ..Report::default() };
     for (k, dim) in system.network.dims.iter().enumerate() {
         let sent = Bytes::from_real(sum.sent[k]);
         report.sent[k] = sent.get();

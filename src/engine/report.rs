@@ -13,6 +13,8 @@ pub struct Report {
     pub exposed: [Time; Account::COUNT],
     /// Idle for want of a microbatch.
     pub bubble: Time,
+    /// Of the model's own arithmetic what kernels take that the local memory bounds.
+    pub memory_bound: Time,
     /// Time that data-parallel traffic takes, hidden or not.
     pub data_busy: Time,
     /// Bytes that the NPU sends in each dimension.

@@ -71,6 +71,7 @@ fn stretched(report: &Report, factor: f64) -> Report {
         total: long(report.total),
         exposed: report.exposed.map(long),
         bubble: long(report.bubble),
+        memory_bound: long(report.memory_bound),
         data_busy: long(report.data_busy),
         sent: report.sent,
         wire: report.wire.map(long),

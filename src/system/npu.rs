@@ -71,6 +71,21 @@ const BATCHED: f64 = 0.65;
 /// Heads whose size is no multiple of 8 elements cannot be loaded in whole vectors.
 const VECTOR: u64 = 8;
 
+/// What bounds a kernel: what takes most of its time [Williams09].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Arithmetic.
+    Arithmetic,
+    /// The bandwidth of the local memory.
+    Memory,
+}
+
+impl Bound {
+    fn longer(computing: f64, moving: f64) -> Self {
+        if moving > computing { Self::Memory } else { Self::Arithmetic }
+    }
+}
+
 impl Npu {
     /// The depth at which filling a tile takes as long as its products: 100 on A100, and more where a unit is faster.
     ///
@@ -91,19 +106,28 @@ impl Npu {
     /// How long a kernel takes, with the latency of each launch, as the software has it done.
     #[must_use]
     pub fn time(&self, kernel: &Kernel, software: &Software) -> Delay {
-        let (busy, launches) = match kernel {
+        self.cost(kernel, software).0
+    }
+
+    /// The same, and what bounds it.
+    #[must_use]
+    pub fn cost(&self, kernel: &Kernel, software: &Software) -> (Delay, Bound) {
+        let ((busy, bound), launches) = match kernel {
             Kernel::Product(product) => (self.product(product), 1.0),
             Kernel::Attention(attention) => {
-                (self.attention(attention) * (1.0 / software.attention), attention.launches)
+                let busy = self.attention(attention) * (1.0 / software.attention);
+                ((busy, Bound::Arithmetic), attention.launches)
             }
             Kernel::Scores(scores) => (self.scores(scores, software.odd_heads), scores.launches),
-            Kernel::ElementWise { moved, launches } => (self.stream(*moved) * software.element_wise, *launches),
-            Kernel::Accumulation { parameters } => {
-                (self.stream(Bytes::from_real(software.accumulation * parameters)), 0.0)
+            Kernel::ElementWise { moved, launches } => {
+                ((self.stream(*moved) * software.element_wise, Bound::Memory), *launches)
             }
-            Kernel::Stream { moved } => (self.stream(*moved), 1.0),
+            Kernel::Accumulation { parameters } => {
+                ((self.stream(Bytes::from_real(software.accumulation * parameters)), Bound::Memory), 0.0)
+            }
+            Kernel::Stream { moved } => ((self.stream(*moved), Bound::Memory), 1.0),
         };
-        busy * software.kernel_factor + self.kernel_latency * launches
+        (busy * software.kernel_factor + self.kernel_latency * launches, bound)
     }
 
     /// A batch of matrix products: bound by arithmetic, in whole waves of tiles, or by the local memory.
@@ -116,7 +140,7 @@ impl Npu {
     /// W = ceil(ceil(R / r) ceil(C / c) b / U) waves; K2 the half depth; w bytes an element. Worked, on A100 with e = 0.83:
     /// 8192 x 6144 x 12288 has 64 x 24 tiles of 128 x 256 in 15 waves of 108, 15 * 108 / 1536 = 1.055 times what they need, and
     /// 1 + 100 / 12288: 4.777 ms * 1.055 * 1.008 = 5.08 ms.
-    fn product(&self, product: &Product) -> Delay {
+    fn product(&self, product: &Product) -> (Delay, Bound) {
         let Product { rows, columns, depth, count, .. } = *product;
         let flops = 2.0 * rows * columns * depth * count;
         let (peak, element) = if product.is_cast { (self.peak, 1.5) } else { (self.half_peak, 2.0) };
@@ -127,7 +151,7 @@ impl Npu {
         let computing = flops / (peak.get() * efficiency) * self.waves(rows, columns, count) * fill * padded;
         let touched = element * (rows * depth + depth * columns + rows * columns) * count;
         let moving = touched / (self.memory_bandwidth.get() * self.memory_efficiency);
-        Delay::seconds(computing.max(moving))
+        (Delay::seconds(computing.max(moving)), Bound::longer(computing, moving))
     }
 
     /// How much longer products take in whole waves of tiles than if every unit were busy throughout.
@@ -151,11 +175,12 @@ impl Npu {
     }
 
     /// Unfused attention: a batch of small products, and scores that go through the local memory.
-    fn scores(&self, scores: &Scores, odd_heads: f64) -> Delay {
+    fn scores(&self, scores: &Scores, odd_heads: f64) -> (Delay, Bound) {
         let fill = (scores.head + self.half_depth) / scores.head;
         let odd = if whole(scores.head).is_multiple_of(VECTOR) { 1.0 } else { odd_heads };
         let computing = scores.flops / (self.half_peak.get() * self.gemm_efficiency * BATCHED) * fill * odd;
-        Delay::seconds(computing) + self.stream(Bytes::from_real(scores.moved))
+        let (computing, moving) = (Delay::seconds(computing), self.stream(Bytes::from_real(scores.moved)));
+        (computing + moving, Bound::longer(computing.as_nanoseconds(), moving.as_nanoseconds()))
     }
 
     /// Time to move bytes between the NPU and its local memory.

@@ -68,7 +68,6 @@ fn energy_and_cost_are_power_and_prices_for_as_long_as_a_step_takes() {
 #[test]
 fn what_binds_is_the_longest_part_of_the_time_and_free_it_would_be_gone() {
     let parts = [
-        ("compute", "compute_time_s"),
         ("recompute", "recompute_time_s"),
         ("tp", "exposed_tp_s"),
         ("cp", "exposed_cp_s"),
@@ -79,6 +78,7 @@ fn what_binds_is_the_longest_part_of_the_time_and_free_it_would_be_gone() {
         ("offload", "offload_time_s"),
         ("host", "host_wait_s"),
         ("bubble", "bubble_s"),
+        ("memory", "memory_time_s"),
     ];
     let folder = tempfile::tempdir().expect("a folder");
     // Links so slow that other parts bind than computing.
@@ -87,9 +87,13 @@ fn what_binds_is_the_longest_part_of_the_time_and_free_it_would_be_gone() {
     let mut binding = BTreeMap::new();
     for yaml in [PRICED.to_owned(), slow] {
         for row in rows(folder.path(), &yaml).iter().filter(|row| row["status"] == "feasible") {
-            let longest = parts.iter().map(|part| number(row, part.1)).fold(0.0, f64::max);
-            let said = parts.iter().find(|part| part.0 == row["bound_by"]).expect("a part of the time");
-            assert_eq!(number(row, said.1), longest);
+            let arithmetic = number(row, "compute_time_s") - number(row, "memory_time_s");
+            let times = parts.iter().map(|part| (part.0, number(row, part.1))).chain([("compute", arithmetic)]);
+            let longest = times.clone().map(|part| part.1).fold(0.0, f64::max);
+            let said = times.clone().find(|part| part.0 == row["bound_by"]).expect("a part of the time");
+            assert_eq!(said.1, longest);
+            // All parts make the step.
+            assert!(near(times.map(|part| part.1).sum(), number(row, "iteration_time_s")));
             let total = number(row, "iteration_time_s");
             assert!(near(number(row, "gain_if_free"), total / (total - longest)));
             *binding.entry(row["bound_by"].clone()).or_insert(0) += 1;
@@ -156,5 +160,33 @@ fn what_is_counted_again_is_what_the_program_does_again() {
         // Unfused attention computes all pairs; the convention counts those that causality shows.
         let (counted, done) = of("recompute: selective, flash_attention: false");
         equal((2.0 * counted, done));
+    }
+}
+
+#[test]
+fn what_the_local_memory_bounds_is_the_same_in_both_evaluators_and_grows_as_its_bandwidth_falls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of = |bandwidth: &str| {
+        let npu = format!("H100-SXM-80GB, hbm_bandwidth: {bandwidth},");
+        let yaml = PRICED.replace("H100-SXM-80GB,", &npu).replace("tp: [1, 2, 4, 8]", "tp: [4, 8]");
+        rows(folder.path(), &format!("{yaml}fidelity: [closed_form, event_driven]\n"))
+    };
+    let is =
+        |row: &BTreeMap<String, String>, evaluator: &str| row["status"] == "feasible" && row["fidelity"] == evaluator;
+    let (fast, slow) = (of("3.35 TB/s"), of("0.2 TB/s"));
+    for rows in [&fast, &slow] {
+        let [closed, driven] =
+            ["closed_form", "event_driven"].map(|evaluator| rows.iter().filter(move |row| is(row, evaluator)));
+        let mut looked_at = 0;
+        for (closed, driven) in closed.zip(driven) {
+            assert_eq!(closed["memory_time_s"], driven["memory_time_s"]);
+            looked_at += 1;
+        }
+        assert!(looked_at > 10);
+    }
+    let bound = |rows: &[BTreeMap<String, String>]| rows.iter().filter(|row| row["bound_by"] == "memory").count();
+    assert!(bound(&slow) > bound(&fast));
+    for (fast, slow) in fast.iter().zip(&slow).filter(|pair| is(pair.0, "closed_form")) {
+        assert!(number(slow, "memory_time_s") > 10.0 * number(fast, "memory_time_s"));
     }
 }

@@ -71,7 +71,10 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     if let Some(refused) = &simulation.refused {
         return Err(refused.infeasible());
     }
-    simulation.report(&stages, system).ok_or_else(too_long)
+    let (stage, report) = simulation.report(&stages, system).ok_or_else(too_long)?;
+    let class = program.classes.iter().rev().find(|class| class.stage <= stage);
+    let memory_bound = class.map(|class| closed_form::memory_bound(program, class, placement, system));
+    Ok(Report { memory_bound: memory_bound.unwrap_or_default(), ..report })
 }
 
 /// Operations that are alone on the machine.
@@ -273,18 +276,19 @@ impl Simulation<'_> {
         Some(Sum { time: run.finish?, exposed: run.exposed, data_busy: run.data_busy.total, sent })
     }
 
-    /// The report of the stage that is busiest, once all has happened; none if something waits for ever or does not fit.
-    fn report(&self, stages: &[Stage], system: &System) -> Option<Report> {
+    /// The stage that is busiest and its report, once all has happened; none if something waits for ever or does not fit.
+    fn report(&self, stages: &[Stage], system: &System) -> Option<(u64, Report)> {
         let finish = self.runs.iter().take(stages.len()).map(|run| run.finish).collect::<Option<Vec<u64>>>()?;
         let end = finish.into_iter().max()?;
         let total = self.machine.time(end);
         // The first of equals.
-        let run = self.runs.iter().take(stages.len()).rev().max_by_key(|run| run.account_sum())?;
+        let runs = self.runs.iter().take(stages.len()).enumerate();
+        let (stage, run) = runs.rev().max_by_key(|(_, run)| run.account_sum())?;
         let exposed = run.exposed.map(|ticks| self.machine.time(ticks));
         let bubble = total.saturating_sub(exposed.iter().copied().sum());
         let data_busy = self.machine.time(run.data_busy.total);
         let mut report = Report { total, exposed, bubble, data_busy, ..Report::default() };
         wires(&mut report, self.wire.sent(run.npu as usize), system);
-        (total != Time::MAX).then_some(report)
+        (total != Time::MAX).then_some((stage as u64, report))
     }
 }

@@ -67,12 +67,16 @@ impl Outcome<'_> {
         Some(flops / self.seconds()? / self.npus)
     }
 
-    /// What binds: the account that is longest exposed, or the bubble behind the last of them, and its time; the first of equals.
+    /// What binds: the longest part of the time, and how long it is; the first of equals. The parts are the accounts' exposed times,
+    /// the bubble behind the last of them, and behind that what the local memory bounds of the model's own arithmetic.
     #[must_use]
     pub fn bound(&self) -> Option<(usize, Time)> {
         self.training()?;
         let report = self.report?;
-        let parts = report.exposed.into_iter().chain([report.bubble]).enumerate();
+        let mut exposed = report.exposed;
+        let computing = &mut exposed[Account::Compute as usize];
+        *computing = computing.saturating_sub(report.memory_bound);
+        let parts = exposed.into_iter().chain([report.bubble, report.memory_bound]).enumerate();
         parts.max_by_key(|&(part, time)| (time, Reverse(part)))
     }
 
@@ -165,6 +169,7 @@ registry! {
         dim_sent::DimSent,
         dim_wire::DimWire,
         hfu::Hfu,
+        memory_time::MemoryTime,
         bound_by::BoundBy,
         gain_if_free::GainIfFree,
         step_energy::StepEnergy,
