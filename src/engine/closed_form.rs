@@ -144,7 +144,7 @@ impl<'a> Prices<'a> {
         if let Some((_, tally)) = self.blocks.iter().find(|(start, _)| is_shared && *start == block.start) {
             return *tally;
         }
-        let mut tally = self.operations(program.operations_of(block));
+        let mut tally = self.operations(program.operations_of(block), program.overlap);
         let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
         let wait = self.system.software.host_wait(busy.as_delay(), block.dispatches).round();
         tally.exposed[Account::Host as usize] += wait;
@@ -154,10 +154,12 @@ impl<'a> Prices<'a> {
         tally
     }
 
-    /// Operations one after the other, but for communication that runs beside the computations behind it.
-    fn operations(&mut self, operations: &[Operation]) -> Tally {
+    /// Operations one after the other, but for communication that runs beside the computations behind it, and transfers beside
+    /// all; these beside data-parallel traffic too, if that has its place in the order.
+    fn operations(&mut self, operations: &[Operation], overlap: bool) -> Tally {
         let mut tally = Tally::default();
         let (mut pair, mut whole) = (Pair::default(), Pair::default());
+        let mut beside = Transfers::default();
         for operation in operations {
             let before = tally.all_sent();
             let time = self.operation(operation, &mut tally);
@@ -174,6 +176,10 @@ impl<'a> Prices<'a> {
                     tally.data_busy += time;
                     tally.data_sent += sent;
                     tally.exposed[account] += time;
+                }
+                Work::Transfer { read, written, .. } if operation.beside == Beside::Block => {
+                    beside.time += time;
+                    beside.moved += (read + written).as_real();
                 }
                 _ if operation.beside == Beside::Block => {
                     whole.beside[account] += time;
@@ -194,6 +200,7 @@ impl<'a> Prices<'a> {
         }
         pair.close(&mut tally, self.system);
         whole.close(&mut tally, self.system);
+        beside.close(&mut tally, overlap, self.system);
         tally
     }
 
@@ -208,9 +215,9 @@ impl<'a> Prices<'a> {
                 }
                 time
             }
-            Work::Transfer { tier, size } => {
+            Work::Transfer { tier, read, written } => {
                 let tier = self.system.memory.tiers.get(usize::from(tier));
-                tier.map_or(Time::ZERO, |tier| tier.transfer(size).round())
+                tier.map_or(Time::ZERO, |tier| tier.transfer(read.max(written)).round())
             }
             Work::Send { size } => {
                 let spans = self.placement.spans(Group::Pipeline);
@@ -281,6 +288,28 @@ impl Pair {
             }
         }
         *self = Self::default();
+    }
+}
+
+/// Transfers beside all that goes on in a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Transfers {
+    time: Time,
+    /// Bytes in and out.
+    moved: f64,
+}
+
+impl Transfers {
+    /// The block is over: what is left of them, and what their hidden part costs [`System::slowed`]. Data-parallel traffic that
+    /// overlaps runs beside both.
+    fn close(self, tally: &mut Tally, overlap: bool, system: &System) {
+        if self.time > Time::ZERO {
+            let beside = if overlap { tally.exposed[Account::Data as usize] } else { Time::ZERO };
+            let busy = tally.total().saturating_sub(beside);
+            let hidden = self.time.min(busy);
+            let slowed = system.slowed(hidden, self.time, self.moved);
+            tally.exposed[Account::Offload as usize] += self.time.saturating_sub(busy) + slowed;
+        }
     }
 }
 

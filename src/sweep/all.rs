@@ -68,7 +68,7 @@ impl Resolver<'_> {
             _ => value.to_string(),
         };
         let mut values: Vec<(f64, String)> = wholes.iter().map(|&value| (real(value), label(value))).collect();
-        if is(Id::OffloadOptimizer) {
+        if key::OFFLOADS.iter().any(|&id| is(id)) {
             let tiers = self.walker.tiers.iter().enumerate().map(|(k, tier)| (real(k as u64), tier.clone()));
             values = std::iter::once((-1.0, "none".to_owned())).chain(tiers).collect();
         }

@@ -161,7 +161,9 @@ impl Removal {
                 &[Id::ZeroShard, Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts]
             }
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
-            Self::OffloadWithoutTier | Self::UnusedTier => &[Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra],
+            Self::OffloadWithoutTier | Self::UnusedTier => {
+                &[Id::OffloadWeights, Id::OffloadActivations, Id::OffloadOptimizer, Id::RemoteMemory, Id::Chakra]
+            }
             Self::ExpertKeysWithoutExperts => {
                 &[Id::Experts, Id::Topk, Id::Shared, Id::MoeFfn, Id::MoeEvery, Id::DenseLayers, Id::CapacityFactor]
             }
@@ -473,9 +475,11 @@ impl Inputs {
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
         self.neutral(self.key(Id::Zero) == 0.0, Id::ZeroShard, ABSENT, Removal::ZeroShardWithoutZero);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
-        let tier = self.written(Id::OffloadOptimizer);
         let none = self.tiers_there().next().is_none();
-        self.neutral(self.lacks_tier(tier) || none, Id::OffloadOptimizer, -1.0, Removal::OffloadWithoutTier);
+        for id in key::OFFLOADS {
+            let lacks = self.lacks_tier(self.written(id)) || none;
+            self.neutral(lacks, id, -1.0, Removal::OffloadWithoutTier);
+        }
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         self.unused(self.is_written(Id::OptimizerBytes), OF_STATES, Removal::PartsOfWrittenStates);
         let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
@@ -522,9 +526,10 @@ impl Inputs {
 
     /// What the tiers are like that hold nothing of the job.
     fn unused_tiers(&mut self) {
-        let used = self.key(if self.is_recorded() { Id::RemoteMemory } else { Id::OffloadOptimizer });
+        let users = if self.is_recorded() { &[Id::RemoteMemory][..] } else { &key::OFFLOADS };
         for tier in 0..MAX_TIERS {
-            self.unused(real(tier as u64) != used, of_tier(tier), Removal::UnusedTier);
+            let is_used = users.iter().any(|&id| self.key(id) == real(tier as u64));
+            self.unused(!is_used, of_tier(tier), Removal::UnusedTier);
         }
     }
 

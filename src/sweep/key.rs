@@ -270,6 +270,10 @@ keys! {
         "tokens of the busiest expert over the mean; all experts of the busiest NPU count as that busy, and none has more than all tokens";
     ScatterGather = "plan.scatter_gather", Kind::Flag, Default::Is(1.0), Some("scatter_gather"),
         "whether each tensor rank sends its part of what stages exchange, which the next stage gathers; with `sequence_parallel` it holds no more [Narayanan21]";
+    OffloadWeights = "plan.offload_weights", Kind::Tier, Default::Is(-1.0), Some("offload_weights"),
+        "the tier of `memory` in which weights of layers live, or `none`: they stream in beside the layer before";
+    OffloadActivations = "plan.offload_activations", Kind::Tier, Default::Is(-1.0), Some("offload_activations"),
+        "the tier of `memory` in which activations live until their backward pass, or `none`: they stream out and in beside layers";
     OffloadOptimizer = "plan.offload_optimizer", Kind::Tier, Default::Is(-1.0), Some("offload_optimizer"),
         "the tier of `memory` in which optimizer states live, or `none`";
     Order = "plan.order", Kind::Choice(&Order::NAMES), Default::Is(0.0), Some("order"),
@@ -407,6 +411,9 @@ keys! {
 pub const OF_COLLECTIVE: [Id; Collective::ALL.len()] =
     [Id::AllReduce, Id::ReduceScatter, Id::AllGather, Id::AllToAll, Id::Broadcast, Id::Scatter];
 
+/// The keys of what a plan offloads.
+pub const OFFLOADS: [Id; 3] = [Id::OffloadWeights, Id::OffloadActivations, Id::OffloadOptimizer];
+
 /// Where the value of a key is kept at a point.
 pub type Slot = u32;
 
@@ -538,8 +545,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("speedup", "speed against the baseline, over jobs"),
     ("tie", "ties"),
     ("framework", "limits to what a framework can launch"),
-    ("offload_weights", "offload of weights"),
-    ("offload_activations", "offload of activations"),
     ("shares", "dimensions that share a port"),
     ("oversubscription", "oversubscribed dimensions"),
     ("in_network", "collectives inside the network"),

@@ -175,6 +175,8 @@ fn plan(inputs: &Inputs) -> Plan {
         dispatcher: part(&Dispatcher::ALL, inputs.key(Id::Dispatcher)),
         expert_imbalance: inputs.key(Id::ExpertImbalance),
         scatter_gather: flag(inputs, Id::ScatterGather),
+        offload_weights: tier(inputs.key(Id::OffloadWeights)),
+        offload_activations: tier(inputs.key(Id::OffloadActivations)),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: part(&Order::ALL, inputs.key(Id::Order)),
     }

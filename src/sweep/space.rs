@@ -2,7 +2,9 @@
 
 use super::axis::{Alternative, Axis, product};
 use super::inputs::{Inputs, Removal};
-use super::key::{DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, SLOTS, Slot, TIERS_FROM, dim_slot, line_of};
+use super::key::{
+    DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, OFFLOADS, SLOTS, Slot, TIERS_FROM, dim_slot, line_of,
+};
 use super::rule::Rule;
 use super::scope::{Before, reads};
 use crate::system::MAX_DIMS;
@@ -137,7 +139,7 @@ impl Space {
             ids(&[Id::SeqLen])
         } else if is(Id::RemoteMemory) {
             (TIERS_FROM..NAMES_FROM).chain([Id::Chakra as usize]).collect()
-        } else if is(Id::OffloadOptimizer) {
+        } else if OFFLOADS.iter().any(|&id| is(id)) {
             (TIERS_FROM..NAMES_FROM).collect()
         } else if is(Id::Capacity) {
             ids(&[Id::Hbm])

@@ -7,10 +7,11 @@ use super::strategy::Strategy;
 use super::{Job, Training};
 use crate::system::collective::Collective;
 use crate::system::hierarchy::MultiDim;
+use crate::system::memory::Tier;
 use crate::system::network::Congestion;
 use crate::system::rules::Quirk;
 use crate::system::{Dimension, System};
-use crate::units::{narrow, real};
+use crate::units::{Bytes, narrow, real};
 
 /// Whether a job can run on a machine, and what it fills of its memories.
 ///
@@ -68,10 +69,10 @@ fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
     if demand > bound {
         return refuse(Reason::Memory, demand.as_real(), bound.as_real());
     }
-    if let Some(tier) = training.plan.offload_optimizer {
-        let share = system.memory.tiers.get(usize::from(tier)).map_or(0.0, |tier| tier.share().as_real());
-        if footprint.offloaded.as_real() > share {
-            return refuse(Reason::TierMemory, footprint.offloaded.as_real(), share);
+    for (tier, demand) in footprint.in_tiers.into_iter().enumerate().filter(|tier| tier.1 > Bytes::ZERO) {
+        let bound = system.memory.tiers.get(tier).map_or(Bytes::ZERO, Tier::share);
+        if demand > bound {
+            return refuse(Reason::TierMemory, demand.as_real(), bound.as_real());
         }
     }
     Ok(footprint)

@@ -3,7 +3,9 @@
 use super::Training;
 use super::activation;
 use super::share::{Share, Split, Stage, stages_of};
+use super::strategy::offload;
 use crate::system::System;
+use crate::system::memory::MAX_TIERS;
 use crate::system::software::Keeping;
 use crate::units::{Bytes, real};
 
@@ -24,8 +26,10 @@ pub struct Footprint {
     pub logits: Bytes,
     /// What communication needs room for: gathered layers, gradients that are not cut yet, what other ranks send.
     pub buffers: Bytes,
-    /// What lives in a tier beyond.
+    /// What lives in tiers beyond.
     pub offloaded: Bytes,
+    /// What an NPU holds of each tier at most, in whichever stage.
+    pub in_tiers: [Bytes; MAX_TIERS],
     /// The pipeline stage that is fullest.
     pub stage: u64,
 }
@@ -58,7 +62,10 @@ impl Footprint {
             let stage = share.stage(training, number);
             Self::of_stage(training, share, &stage, keeping)
         });
-        accounts.fold(Self::default(), |most, next| if next.total() > most.total() { next } else { most })
+        accounts.fold(Self::default(), |most, next| {
+            let in_tiers = std::array::from_fn(|tier| most.in_tiers[tier].max(next.in_tiers[tier]));
+            Self { in_tiers, ..if next.total() > most.total() { next } else { most } }
+        })
     }
 
     /// The account of one stage.
@@ -77,14 +84,18 @@ impl Footprint {
     pub fn of_stage(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> Self {
         let Training { precision, plan, model, .. } = training;
         let held = share.parameters(training, stage);
-        let states = |bytes: f64, shards: Split| {
-            Bytes::from_real(bytes * (held.dense / shards.dense + held.expert / shards.expert))
-        };
-        let optimizer = Bytes::from_real(training.optimizer.state(training, share, stage));
-        let offloaded = plan.offload_optimizer.is_some();
+        let states = |bytes: f64, shards: Split| bytes * (held.dense / shards.dense + held.expert / shards.expert);
         let weights = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
         let copies = keeping.gradient_copy && precision.gradient > precision.weight && plan.zero < 3;
-        let copied = if copies { states(precision.weight, Split::both(1.0)) } else { Bytes::ZERO };
+        let copied = if copies { states(precision.weight, Split::both(1.0)) } else { 0.0 };
+        let held = [
+            states(weights, share.weight_shards),
+            in_flight(training, share, stage, keeping),
+            training.optimizer.state(training, share, stage),
+        ];
+        let local = offload::local(training, share, stage, held);
+        let in_tiers = offload::beyond(plan, held, local);
+        let [weights, activations, optimizer] = local.map(Bytes::from_real);
 
         let words = if stage.last { real(model.vocab) / share.tensor } else { 0.0 };
         let logits = keeping.logit * share.tokens * words;
@@ -92,14 +103,15 @@ impl Footprint {
         let (logits, temporary) = if logits > backward { (logits, 0.0) } else { (0.0, backward) };
 
         Self {
-            weights: states(weights, share.weight_shards),
-            gradients: states(precision.gradient, share.gradient_shards) + copied,
-            optimizer: if offloaded { Bytes::ZERO } else { optimizer },
-            activations: Bytes::from_real(in_flight(training, share, stage, keeping)),
+            weights,
+            gradients: Bytes::from_real(states(precision.gradient, share.gradient_shards)) + Bytes::from_real(copied),
+            optimizer,
+            activations,
             temporary: Bytes::from_real(temporary),
             logits: Bytes::from_real(logits),
             buffers: Bytes::from_real(buffers(training, share, stage, keeping)),
-            offloaded: if offloaded { optimizer } else { Bytes::ZERO },
+            offloaded: in_tiers.into_iter().sum(),
+            in_tiers,
             stage: stage.number,
         }
     }

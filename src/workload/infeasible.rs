@@ -37,6 +37,8 @@ pub enum Reason {
     LayersAtEnds,
     /// The schedule runs one chunk a stage.
     ScheduleChunks,
+    /// A stage has no more layers than stay in the local memory where weights are offloaded.
+    LayersToOffload,
     /// ZeRO's shards do not divide data x context.
     ShardGroup,
     /// Data parallelism and the microbatch do not divide the global batch.
@@ -71,7 +73,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -95,6 +97,7 @@ impl Reason {
         Self::ScheduleChunks,
         Self::MicrobatchesPerStage,
         Self::ShardGroup,
+        Self::LayersToOffload,
         Self::Memory,
         Self::TierMemory,
         Self::Placement,
@@ -126,6 +129,7 @@ impl Reason {
             Self::LayersAtEnds => "layers at the ends",
             Self::ScheduleChunks => "schedule of one chunk",
             Self::ShardGroup => "cp * dp % zero_shard",
+            Self::LayersToOffload => "layers to offload",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
             Self::MicrobatchesPerStage => "num_microbatches % pp",
             Self::Placement => "placement",
@@ -171,6 +175,9 @@ impl Reason {
             Self::LayersAtEnds => "with `light_ends` more layers are missing at an end of the model than a chunk has",
             Self::ScheduleChunks => "the schedule runs one chunk a stage, and `vpp` is more",
             Self::ShardGroup => "`zero_shard` is no part of context x data that takes whole groups, innermost first",
+            Self::LayersToOffload => {
+                "with `offload_weights` the layer in use and the next stay in the local memory, and a stage has no more"
+            }
             Self::BatchPerReplica => "data parallelism and the microbatch do not divide the global batch",
             Self::MicrobatchesPerStage => "interleaving needs a multiple of pp microbatches",
             Self::Placement => "a group does not line up with the dimensions of the network",
@@ -214,14 +221,26 @@ impl Reason {
             Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
             Self::ExpertPerTensor => &["etp"],
             Self::ShardGroup => &["zero_shard", "cp", "dp"],
+            Self::LayersToOffload => &["pp", "offload_weights"],
             Self::LayersPerStage => &["pp", "vpp", "layer_split"],
             Self::LayersAtEnds => &["pp", "vpp"],
             Self::ScheduleChunks => &["schedule", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],
             Self::Placement => &["tp", "order", "network sizes"],
-            Self::Memory => &["zero", "recompute", "tp", "pp", "micro_batch_size", "offload_optimizer"],
-            Self::TierMemory => &["capacity of the tier", "zero", "offload_optimizer"],
+            Self::Memory => &[
+                "zero",
+                "recompute",
+                "tp",
+                "pp",
+                "micro_batch_size",
+                "offload_optimizer",
+                "offload_weights",
+                "offload_activations",
+            ],
+            Self::TierMemory => {
+                &["capacity of the tier", "zero", "offload_optimizer", "offload_weights", "offload_activations"]
+            }
             Self::NoRate => &["precision", "npu"],
             Self::Algorithms => &["algorithm", "network"],
             Self::Congestion => &["congestion", "rules", "network sizes"],

@@ -56,6 +56,10 @@ pub struct Plan {
     pub expert_imbalance: f64,
     /// Whether each tensor rank sends its part of what stages exchange.
     pub scatter_gather: bool,
+    /// The tier that the weights of layers live in; see `offload_optimizer`.
+    pub offload_weights: Option<u8>,
+    /// The tier that activations live in until their backward pass; see `offload_optimizer`.
+    pub offload_activations: Option<u8>,
     /// The tier that optimizer states live in, by its place in the machine's list; none for the local memory.
     pub offload_optimizer: Option<u8>,
     /// Which degree is innermost.

@@ -37,12 +37,14 @@ pub enum Work {
         /// Its size.
         size: Bytes,
     },
-    /// Bytes in from a tier, and as many out, both ways at once.
+    /// Bytes in from a tier, and others out, both ways at once.
     Transfer {
         /// The tier's place in the machine's list.
         tier: u8,
-        /// Bytes each way.
-        size: Bytes,
+        /// Bytes in.
+        read: Bytes,
+        /// Bytes out.
+        written: Bytes,
     },
 }
 
@@ -96,18 +98,18 @@ pub struct Operation {
     pub work: Work,
     /// On whose account it is.
     pub account: Account,
-    /// What it runs beside, if it is communication.
+    /// What it runs beside, if it is communication or a transfer.
     pub beside: Beside,
 }
 
-/// What communication runs beside.
+/// What communication, or a transfer, runs beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
     /// Nothing: what follows waits for it.
     Nothing,
     /// The computations that follow it, until the next communication.
     Next,
-    /// All computations of its block.
+    /// All computations of its block; a transfer, all that goes on there.
     Block,
 }
 
@@ -196,6 +198,15 @@ impl Program {
     /// Adds communication that runs beside computations.
     pub fn push_beside(&mut self, work: Work, account: Account, beside: Beside) {
         self.operations.push(Operation { work, account, beside });
+    }
+
+    /// The tier of the first transfer, if there is one.
+    #[must_use]
+    pub fn tier(&self) -> Option<u8> {
+        self.operations.iter().find_map(|operation| match operation.work {
+            Work::Transfer { tier, .. } => Some(tier),
+            _ => None,
+        })
     }
 
     /// What the pipeline is made of.

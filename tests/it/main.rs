@@ -23,6 +23,7 @@ mod memory_account;
 mod metrics;
 mod models;
 mod named_files;
+mod offload;
 mod optimizers;
 mod papers;
 mod quirks;

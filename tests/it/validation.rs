@@ -14,7 +14,7 @@ use starsweep::units::{Bandwidth, Bytes, Time};
 use starsweep::workload::{self, Job, Placement, Program, Reason};
 
 /// Both evaluators on one point; none if it cannot exist.
-fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
+pub fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
     workload::check(job, system).ok()?;
     let (mut program, mut placement) = (Program::default(), Placement::default());
     workload::place(job, &system.network, &mut placement).ok()?;
@@ -25,7 +25,7 @@ fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
 }
 
 /// Points of a sweep that can exist, drawn by a fixed rule: so many, each with its relative difference.
-fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
+pub fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
     let mut state = 1_u64;
     let mut found = Vec::new();
     while found.len() < count {
@@ -45,7 +45,7 @@ fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
 }
 
 /// The median, the 99th percentile and the worst of absolute differences.
-fn spread(differences: &mut [(f64, String)]) -> [f64; 3] {
+pub fn spread(differences: &mut [(f64, String)]) -> [f64; 3] {
     differences.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
     let last = differences.len() - 1;
     let spread = [last / 2, last * 99 / 100, last].map(|k| differences[k].0.abs());
@@ -67,7 +67,7 @@ fn plans_of_random_points_take_the_time_of_their_whole_graph() {
 }
 
 /// Every strategy beside every other, with a dense model and with one of experts behind two dense layers.
-const COMBINATIONS: &str = "
+pub const COMBINATIONS: &str = "
 define:
   dense: {preset: Llama-2-7B, layers: 30}
   mixture: {preset: Mixtral-8x7B, layers: 30, dense_layers: 2}

@@ -107,7 +107,7 @@ impl Prices for Alone<'_> {
 /// The machine that a program runs on.
 #[must_use]
 pub fn machine(program: &Program, system: &System) -> Machine {
-    Machine::of(system, tier(program))
+    Machine::of(system, program.tier())
 }
 
 /// Every operation of every stage.
@@ -175,14 +175,6 @@ pub fn record(program: &Program, placement: &Placement, system: &System) -> Resu
 
 fn too_long() -> Infeasible {
     Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds())
-}
-
-/// The tier that a program streams states through.
-fn tier(program: &Program) -> Option<u8> {
-    program.operations.iter().find_map(|operation| match operation.work {
-        Work::Transfer { tier, .. } => Some(tier),
-        _ => None,
-    })
 }
 
 /// The one collective among all ranks that a program is, if it is one.

@@ -1,4 +1,4 @@
-//! `offload_time`: time in which only states move between memories.
+//! `offload_time`: time in which there are only transfers between memories, and what those beside layers cost these.
 
 use super::{Metric, Outcome, Scope};
 use crate::units::Unit;
@@ -17,7 +17,7 @@ impl Metric for OffloadTime {
     }
 
     fn meaning(&self) -> &'static str {
-        "time in which only states move between memories [Ren21]"
+        "time in which there are only transfers between memories, and what those beside layers cost these [Ren21]"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! `offloaded`: states of the fullest NPU that live in a tier beyond its local memory.
+//! `offloaded`: what of the fullest NPU lives in tiers beyond its local memory.
 
 use super::{Metric, Outcome, Scope};
 use crate::units::Unit;
@@ -16,7 +16,7 @@ impl Metric for Offloaded {
     }
 
     fn meaning(&self) -> &'static str {
-        "states of the fullest NPU that live in a tier beyond its local memory"
+        "weights, activations and optimizer states of the fullest NPU that live in tiers beyond its local memory"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

@@ -16,6 +16,8 @@ impl Writer<'_> {
         let mut main = Strand { begin: base, ..Strand::default() };
         // What runs beside the whole block.
         let mut whole = Strand { begin: base, ..Strand::default() };
+        // Transfers beside it, and data-parallel traffic that is part of it.
+        let mut beside = Strand::default();
         let (mut data, mut data_time, mut data_sent) = (None, Time::ZERO, 0.0);
         for operation in operations_of(program, block, self.prices) {
             let time = self.prices.time(operation);
@@ -23,6 +25,10 @@ impl Writer<'_> {
                 data = Some(self.operation(operation, (1, 1), data.map_or(base, only)));
                 data_time += time;
                 data_sent += self.prices.sent(operation);
+            } else if let (Work::Transfer { read, written, .. }, Beside::Block) = (operation.work, operation.beside) {
+                beside.last = Some(self.operation(operation, (1, 1), beside.last.map_or(base, only)));
+                beside.communicating += time;
+                beside.sent += (read + written).as_real();
             } else if operation.beside == Beside::Block {
                 let after = whole.last.map_or(base, only);
                 whole.last = Some(self.operation(operation, (1, 1), after));
@@ -54,6 +60,7 @@ impl Writer<'_> {
                     main.computing += time;
                     whole.computing += time;
                 } else if operation.is_data_stream() {
+                    beside.busy += time;
                     self.meet(&mut main);
                 } else {
                     main.busy += time;
@@ -72,6 +79,7 @@ impl Writer<'_> {
                 main.busy += paid;
             }
         }
+        self.transferred(beside, &mut main);
         let system = self.prices.system();
         let wait = system.software.host_wait(main.busy.as_delay(), block.dispatches).round();
         let did = main.begin != base;
@@ -87,6 +95,21 @@ impl Writer<'_> {
         if block.phase != Phase::Step {
             self.lasts(system.paid(data_time.min(main.busy + wait), data_time, data_sent), Account::Data);
         }
+    }
+
+    /// Transfers beside the block are over, and so is the block: what comes next waits for both.
+    fn transferred(&mut self, beside: Strand, main: &mut Strand) {
+        let Strand { last, communicating, sent, busy, .. } = beside;
+        if last.is_none() {
+            return;
+        }
+        let busy = main.busy + busy;
+        let time = self.prices.system().slowed(communicating.min(busy), communicating, sent);
+        // Computations have been met, so the place of the data stream is free.
+        main.begin[3] = last;
+        let slowed = trace::Work::Lasts { time };
+        main.begin = only(self.push(slowed, On::Account(Account::Offload), main.begin));
+        main.busy += communicating.saturating_sub(busy) + time;
     }
 
     /// Communication that ran beside computations is over, and so are they: what comes next waits for both.
@@ -126,7 +149,6 @@ impl Writer<'_> {
     fn work(&self, operation: &Operation, share: (u64, u64)) -> trace::Work {
         let part = |bytes: Bytes| real(bytes.get()) * real(share.0) / real(share.1);
         match operation.work {
-            Work::Compute(_) => trace::Work::Lasts { time: self.prices.time(operation) },
             Work::Collective { collective, group, size } => {
                 let ranks = if collective == Collective::AllGather { real(self.prices.members(group)) } else { 1.0 };
                 let bytes = Bytes::from_real(part(size) / ranks).get();
@@ -134,7 +156,11 @@ impl Writer<'_> {
                 trace::Work::Collective { collective, bytes, group, dimensions: u32::MAX }
             }
             Work::Send { size } => trace::Work::Send { to: self.other_end(), bytes: size.get(), tag: TIED },
-            Work::Transfer { size, .. } => trace::Work::Load { bytes: size.get() },
+            Work::Transfer { tier, read, written } if Some(tier) == self.program.tier() => {
+                trace::Work::Load { bytes: read.max(written).get() }
+            }
+            // A trace has one memory beyond the NPU's own.
+            Work::Transfer { .. } | Work::Compute(_) => trace::Work::Lasts { time: self.prices.time(operation) },
         }
     }
 
