@@ -284,7 +284,7 @@ keys! {
     Fp32 = "cluster.npu.fp32", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp32 matrix products";
     Fp4 = "cluster.npu.fp4", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp4 matrix products";
     GemmEfficiency = "cluster.npu.gemm_efficiency", Kind::Share, Default::Is(0.75), None,
-        "share of the peak that large matrix products reach in whole tiles; the default lies between what is fitted on A100 and H100, 0.71 to 0.83 [StepFit]";
+        "share of the peak that large matrix products reach in whole tiles; the default lies between what is fitted on A100 and H100, 0.69 to 0.81 [StepFit]";
     AttentionEfficiency = "cluster.npu.attention_efficiency", Kind::Share, Default::Is(0.5), None,
         "share of the 16-bit peak that fused causal attention reaches forward, with heads of 128 [StepFit]";
     PortedAttention = "cluster.npu.ported_attention_efficiency", Kind::Share, Default::Like("cluster.npu.attention_efficiency"), None,
@@ -324,10 +324,12 @@ keys! {
         "time in which the host sends one operation to the NPU [StepFit]";
     CollectiveLatency = "software.collective_latency", at_least_zero(Unit::SECOND), Default::Is(2e-5), None,
         "what a collective, or a message between stages, of a training step costs before its first step; a B200 node was fitted with 22 to 26 us";
-    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(5.6), None,
+    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(5.64), None,
         "local memory traffic that a byte sent beside computations is worth to these, the units included that it takes from them [StepFit]";
     Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
         "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";
+    EarlyStop = "software.early_stop", Kind::Flag, Default::Is(0.0), None,
+        "whether computing a layer again ends with the last thing that its backward pass needs: the last product of a dense MLP, which gives the next layer's input, is left out, as PyTorch's checkpoints without re-entry do";
     Logit = "software.logit", at_least_zero(Unit::BYTE), Default::Is(6.0), None,
         "bytes of a logit and of its gradient while the loss is computed: 4 and a copy of 2, or less where the loss is fused";
     GradientCopy = "software.gradient_copy", Kind::Flag, Default::Is(0.0), None,

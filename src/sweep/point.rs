@@ -165,6 +165,7 @@ fn plan(inputs: &Inputs) -> Plan {
         zero: u8::try_from(count(inputs, Id::Zero)).unwrap_or(0),
         zero_shard: written(inputs.key(Id::ZeroShard)),
         recompute: recompute::of(inputs.key(Id::Recompute)),
+        early_stop: flag(inputs, Id::EarlyStop),
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),

@@ -92,7 +92,7 @@ impl Writer<'_> {
             match plan.recompute {
                 Recompute::ALTERNATE => again.alternate(moe),
                 Recompute::FULL => {
-                    again.layer(moe);
+                    again.layer_again(moe);
                     dispatches += layer::dispatches(self.training, Pass::Forward);
                 }
                 parts => again.parts(parts, moe),

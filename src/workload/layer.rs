@@ -83,6 +83,22 @@ impl Writer<'_> {
         self.element_wise(moe);
     }
 
+    /// A whole layer once more. Where that ends early, a dense layer's last product and what its group does with it are left out: nothing
+    /// that the backward pass needs comes of them. What experts give is needed, for the gradients of their weights in the sum.
+    pub fn layer_again(&mut self, moe: bool) {
+        if moe || !self.training.plan.early_stop {
+            return self.layer(moe);
+        }
+        let Training { model, .. } = self.training;
+        self.attention();
+        for place in DENSE[0] {
+            self.emit(*place);
+        }
+        let width = real(model.mlp.matrices() - 1) * real(model.ffn) / self.share.tensor;
+        self.linear(self.share.tokens, width, real(model.hidden), 1.0);
+        self.element_wise(moe);
+    }
+
     /// Attention: projections inwards, its core, the projection outwards. What strategies say stands before the computation that
     /// may hide it.
     fn attention(&mut self) {

@@ -36,6 +36,8 @@ pub struct Plan {
     pub zero_shard: Option<u64>,
     /// What the backward pass computes again.
     pub recompute: Recompute,
+    /// Whether computing a layer again ends with the last thing that its backward pass needs.
+    pub early_stop: bool,
     /// Whether the operations between tensor-parallel ones are split along the sequence.
     pub sequence_parallel: bool,
     /// Whether attention keeps no scores.

@@ -71,7 +71,8 @@ impl ParallelStrategy for Tensor {
         let element = if collective == Collective::AllGather { precision.gathered() } else { precision.activation };
         let size = Bytes::from_real(element * share.tokens * real(model.hidden));
         let work = Work::Collective { collective, group: Group::Tensor, size };
-        if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward {
+        // Back, a sum over the group runs beside the products for the gradients of weights; what is gathered is needed at once.
+        if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward && !gathers {
             program.push_beside(work, Account::Tensor, Beside::Next);
         } else {
             program.push(work, Account::Tensor);
