@@ -254,7 +254,7 @@ fn what_is_no_measured_run_is_an_error_with_its_reason() {
     assert!(heads.starts_with("the anchor `today` cannot be by our account: "), "{heads}");
     assert_eq!(first(&format!("{{today: {{{TODAY}, where: 1, {time}}}}}")), "`where` cannot stand in an anchor");
     assert_eq!(first("today"), "an anchor is a name with what was measured behind it");
-    let collective = "workload: {collective: all_reduce, size: 1 GB}\nnetwork: {a: {block: ring, size: 8, bandwidth: 450 GB/s}}\n\
+    let collective = "workload: {collective: all_reduce, size: 1 GB}\ncollectives: {local_reduction: false}\nnetwork: {a: {block: ring, size: 8, bandwidth: 450 GB/s}}\n\
                       anchor: {today: {iteration_time: 1 s}}\n";
     assert_eq!(said(collective), ["an anchor is a step of training, and there is none in this sweep"]);
 }
