@@ -166,10 +166,10 @@ fn in_flight(training: &Training, share: &Share, stage: &Stage, keeping: &Keepin
     let sent = if keeping.sent && !stage.last { training.precision.activation * vector } else { 0.0 };
     let masked = if stage.first && training.model.dropout { activation::MASK * vector } else { 0.0 };
     let of_chunk = |chunk: u64| {
-        let dense = real(stage.dense.of_chunk(chunk, plan.vpp)) * share.kept.dense;
-        let moe = real(stage.moe.of_chunk(chunk, plan.vpp)) * share.kept.moe;
+        let dense = real(stage.dense.of_chunk(chunk, shape.chunks)) * share.kept.dense;
+        let moe = real(stage.moe.of_chunk(chunk, shape.chunks)) * share.kept.moe;
         real(plan.schedule.part().in_flight(stage.number, chunk, &shape))
             * (dense + moe + sent + if chunk == 0 { masked } else { 0.0 })
     };
-    (0..plan.vpp).map(of_chunk).sum()
+    (0..shape.chunks).map(of_chunk).sum()
 }
