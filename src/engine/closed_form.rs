@@ -80,19 +80,20 @@ impl Tally {
     }
 }
 
-/// The cost of one rank class: a microbatch there, a microbatch back, the end of the step.
+/// The cost of one rank class: a microbatch there, back, and for the weights' gradients where that is apart; the end of the step.
 #[derive(Debug, Clone, Copy, Default)]
 struct ClassCost {
     forward: Tally,
     backward: Tally,
+    weights: Tally,
     step: Tally,
     passage: Passage,
 }
 
 /// How many prices are remembered: more than the different collectives of any class.
 const REMEMBERED: usize = 24;
-/// How many blocks that stages share are remembered: layers of two kinds, there and back.
-const SHARED: usize = 4;
+/// How many blocks that stages share are remembered: layers of two kinds, in each pass.
+const SHARED: usize = 6;
 
 /// Prices of the collectives and blocks of one program: the classes and passes of a job ask for the same few again and again.
 struct Prices<'a> {
@@ -319,7 +320,7 @@ impl Transfers {
 /// T = m * max(F + B) + bubble + max(step - drain)                              [Narayanan21]
 /// ```
 ///
-/// m microbatches, F and B the passes of one microbatch through one stage, max over the p stages; the bubble is the schedule's. A stage begins
+/// m microbatches, F and B the passes of one microbatch through one stage (B in two halves in some schedules), max over the p stages; the bubble is the schedule's. A stage begins
 /// the end of its step while the last microbatch goes back through those before it, its drain. Even stages without communication give the bubble's share (p - 1) / (m + p - 1), and interleaved (p - 1) / (v m) of the rest.
 ///
 /// Worked: 1F1B, p = 4, m = 8, F + B = 3 ms: 8 * 3 + 3 * 3 = 33 ms, bubble 9 of 33 = 3 / 11.
@@ -331,12 +332,13 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut end = Time::ZERO;
     let mut pace = Pace::default();
+    let schedule = program.schedule.part();
     let mut is_beyond = false;
     for class in &program.classes {
         let cost = class_cost(program, class, &mut prices);
-        let once = cost.forward.total() + cost.backward.total();
-        is_beyond |= [&cost.forward, &cost.backward, &cost.step].iter().any(|tally| tally.is_beyond);
-        end = end.max(cost.step.total().saturating_sub(pace.drain(&program.shape())));
+        let once = cost.forward.total() + cost.backward.total() + cost.weights.total();
+        is_beyond |= [&cost.forward, &cost.backward, &cost.weights, &cost.step].iter().any(|tally| tally.is_beyond);
+        end = end.max(cost.step.total().saturating_sub(schedule.drain(&pace, &program.shape())));
         pace.add(cost.passage, class.stage, class.stages, &program.shape());
         if slowest.as_ref().is_none_or(|slowest| once > slowest.0) {
             slowest = Some((once, cost));
@@ -348,8 +350,13 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     let dims = system.network.dims.len();
     sum.add(&slowest.forward, program.microbatches, dims);
     sum.add(&slowest.backward, program.microbatches, dims);
-    let total = sum.total() + program.schedule.part().bubble(&pace, &program.shape()) + end;
+    if schedule.splits() {
+        sum.add(&slowest.weights, program.microbatches, dims);
+    }
+    let total = sum.total() + schedule.bubble(&pace, &program.shape()) + end;
     sum.add(&slowest.step, 1, dims);
+    // Not before the slowest stage has done its own part, which it may begin late and end last.
+    let total = total.max(sum.total());
     let bubble = total.saturating_sub(sum.total());
     if is_beyond || total == Time::MAX || pace.all == Time::MAX {
         return Err(too_long);
@@ -384,7 +391,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             // A stage with v chunks has the gradients of each but the last a pass of p microbatches through one chunk earlier,
             // and its weights as much later.
             let v = program.chunks;
-            let ahead = (v - 1) * program.stages;
+            let ahead = if program.gradients() == Phase::Weights { 0 } else { (v - 1) * program.stages };
             let beneath = |pass: &Tally| {
                 let part = |share: u64, window: u64| {
                     let own = once.busy.map(|busy| busy.map(|time| time * share / layers));
@@ -402,12 +409,14 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             let rest = once.total().saturating_sub(data);
             let hidden = match block.hidden_beneath {
                 Some(Phase::Forward) => beneath_at_most(&cost.forward),
+                Some(Phase::Weights) => beneath_at_most(&cost.weights),
                 Some(_) => beneath_at_most(&cost.backward),
                 None if block.phase == Phase::Step => Time::ZERO,
                 None => data.min(rest),
             };
             let left = match block.hidden_beneath {
                 Some(Phase::Forward) => data / layers + beneath(&cost.forward).saturating_sub(waits),
+                Some(Phase::Weights) => data / layers + beneath(&cost.weights),
                 Some(_) => data / layers + beneath(&cost.backward),
                 None if block.phase == Phase::Step => data,
                 None => Tally::left(data, rest, &once.busy, |k| once.busy[k][1]),
@@ -420,9 +429,10 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
         let tally = match block.phase {
             Phase::Forward => &mut cost.forward,
             Phase::Backward => &mut cost.backward,
+            Phase::Weights => &mut cost.weights,
             Phase::Step => &mut cost.step,
         };
-        cost.passage.add(once.total() + once.hidden_sends, block);
+        cost.passage.add(once.total(), once.hidden_sends, block);
         tally.add(&once, block.repeat, prices.system.network.dims.len());
     }
     cost

@@ -30,31 +30,37 @@ pub fn build(job: &Job, program: &mut Program) {
 fn training_step(training: &Training, program: &mut Program) {
     let plan = &training.plan;
     let share = Share::of(training);
-    program.microbatches = training.num_microbatches();
-    program.stages = plan.pp;
-    program.chunks = plan.vpp;
+    let shape = training.shape();
+    program.microbatches = shape.microbatches;
+    program.stages = shape.stages;
+    program.chunks = shape.chunks;
     program.overlap = plan.overlap_dp;
-    program.overlap_sends = plan.overlap_pp && plan.vpp > 1;
+    program.overlap_sends = plan.overlap_pp && shape.chunks > 1;
     program.schedule = plan.schedule;
+    let splits = plan.schedule.part().splits();
     let mut layers = Written::default();
     for (number, stages) in stages_of(training, &share) {
         let stage = share.stage(training, number);
-        let mut writer = Writer { training, share: &share, program };
+        let mut writer = Writer { training, share: &share, program, splits };
         writer.pass(Pass::Forward, &stage, &mut layers);
         writer.pass(Pass::Backward, &stage, &mut layers);
+        if splits {
+            writer.pass(Pass::Weights, &stage, &mut layers);
+        }
         writer.step(&stage);
         program.close_class(number, stages);
     }
 }
 
 /// The blocks of layers that are written already, by pass and kind: stages of all kinds have the same layers.
-type Written = [[Option<Block>; 2]; 2];
+type Written = [[Option<Block>; 2]; 3];
 
 /// Writes blocks of one stage.
 struct Writer<'a> {
     training: &'a Training,
     share: &'a Share,
     program: &'a mut Program,
+    splits: bool,
 }
 
 impl Writer<'_> {
@@ -80,7 +86,9 @@ impl Writer<'_> {
             self.operations(pass, Account::Compute).head();
             self.program.close_block(phase, 1, None);
         }
-        pipeline::emit_sends(phase, stage, self.training, self.share, self.program);
+        if pass != Pass::Weights {
+            pipeline::emit_sends(phase, stage, self.training, self.share, self.program);
+        }
     }
 
     /// One layer, with what is computed again before its backward pass, and what data parallelism does around it.
@@ -102,7 +110,8 @@ impl Writer<'_> {
         operations.emit(Place::Layer { moe });
         operations.layer(moe);
         operations.emit(Place::LayerEnd { moe });
-        if pass == Pass::Backward && plan.zero < 2 && self.program.microbatches > 1 {
+        let makes_gradients = pass == if self.splits { Pass::Weights } else { Pass::Backward };
+        if makes_gradients && plan.zero < 2 && self.program.microbatches > 1 {
             let share = self.share;
             let parameters = if moe { share.moe_layer() + share.experts } else { share.dense_layer() };
             // The first has none before it.
@@ -123,7 +132,15 @@ impl Writer<'_> {
 
     /// Operations of a pass.
     fn operations(&mut self, pass: Pass, account: Account) -> layer::Writer<'_> {
-        layer::Writer { training: self.training, share: self.share, program: self.program, pass, account, part: 1.0 }
+        layer::Writer {
+            training: self.training,
+            share: self.share,
+            program: self.program,
+            pass,
+            account,
+            part: 1.0,
+            splits: self.splits,
+        }
     }
 }
 
@@ -132,6 +149,7 @@ const fn phase_of(pass: Pass) -> Phase {
     match pass {
         Pass::Forward => Phase::Forward,
         Pass::Backward => Phase::Backward,
+        Pass::Weights => Phase::Weights,
     }
 }
 

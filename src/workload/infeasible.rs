@@ -39,6 +39,16 @@ pub enum Reason {
     ScheduleChunks,
     /// A stage has no more layers than stay in the local memory where weights are offloaded.
     LayersToOffload,
+    /// The schedule runs two chunks a stage.
+    ScheduleTwoChunks,
+    /// The schedule takes stages in pairs.
+    StagesInPairs,
+    /// The schedule takes microbatches in pairs.
+    MicrobatchesInPairs,
+    /// The schedule runs more microbatches before it waits for any than there are.
+    MicrobatchesAhead,
+    /// Inputs of linear layers are computed again, and needed once more when their weights' gradients are made.
+    RecomputedInputs,
     /// ZeRO's shards do not divide data x context.
     ShardGroup,
     /// Data parallelism and the microbatch do not divide the global batch.
@@ -73,7 +83,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 37] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -96,6 +106,11 @@ impl Reason {
         Self::BatchPerReplica,
         Self::ScheduleChunks,
         Self::MicrobatchesPerStage,
+        Self::ScheduleTwoChunks,
+        Self::StagesInPairs,
+        Self::MicrobatchesInPairs,
+        Self::MicrobatchesAhead,
+        Self::RecomputedInputs,
         Self::ShardGroup,
         Self::LayersToOffload,
         Self::Memory,
@@ -128,6 +143,11 @@ impl Reason {
             Self::LayersPerStage => "layers % (pp * vpp)",
             Self::LayersAtEnds => "layers at the ends",
             Self::ScheduleChunks => "schedule of one chunk",
+            Self::ScheduleTwoChunks => "schedule of two chunks",
+            Self::StagesInPairs => "pp % 2",
+            Self::MicrobatchesInPairs => "num_microbatches % 2",
+            Self::MicrobatchesAhead => "num_microbatches of the schedule",
+            Self::RecomputedInputs => "recompute of the schedule",
             Self::ShardGroup => "cp * dp % zero_shard",
             Self::LayersToOffload => "layers to offload",
             Self::BatchPerReplica => "global_batch % (dp * micro_batch_size)",
@@ -174,6 +194,15 @@ impl Reason {
             Self::LayersPerStage => "pipeline stages and their chunks do not divide the layers",
             Self::LayersAtEnds => "with `light_ends` more layers are missing at an end of the model than a chunk has",
             Self::ScheduleChunks => "the schedule runs one chunk a stage, and `vpp` is more",
+            Self::ScheduleTwoChunks => "the schedule runs two chunks a stage, and `vpp` is not 2",
+            Self::StagesInPairs => "the schedule takes stages in pairs, and `pp` is odd",
+            Self::MicrobatchesInPairs => {
+                "the schedule takes microbatches in pairs, one from each end, and their number is odd"
+            }
+            Self::MicrobatchesAhead => "the schedule runs more microbatches than there are before it waits for any",
+            Self::RecomputedInputs => {
+                "the schedule makes weights' gradients later, and `recompute` would have to compute their inputs once more"
+            }
             Self::ShardGroup => "`zero_shard` is no part of context x data that takes whole groups, innermost first",
             Self::LayersToOffload => {
                 "with `offload_weights` the layer in use and the next stay in the local memory, and a stage has no more"
@@ -220,11 +249,16 @@ impl Reason {
             Self::ExpertsPerGroup => &["ep"],
             Self::ExpertGroup => &["ep", "etp", "tp", "cp", "dp"],
             Self::ExpertPerTensor => &["etp"],
+            Self::StagesInPairs => &["schedule", "pp"],
+            Self::MicrobatchesInPairs | Self::MicrobatchesAhead => {
+                &["schedule", "global_batch", "micro_batch_size", "dp", "pp"]
+            }
+            Self::RecomputedInputs => &["schedule", "recompute"],
             Self::ShardGroup => &["zero_shard", "cp", "dp"],
             Self::LayersToOffload => &["pp", "offload_weights"],
             Self::LayersPerStage => &["pp", "vpp", "layer_split"],
             Self::LayersAtEnds => &["pp", "vpp"],
-            Self::ScheduleChunks => &["schedule", "vpp"],
+            Self::ScheduleChunks | Self::ScheduleTwoChunks => &["schedule", "vpp"],
             Self::BatchPerReplica => &["global_batch", "micro_batch_size", "dp"],
             Self::MicrobatchesPerStage => &["vpp", "micro_batch_size", "global_batch"],
             Self::Placement => &["tp", "order", "network sizes"],

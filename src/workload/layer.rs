@@ -42,6 +42,8 @@ const NORM_LAUNCHES: f64 = 2.0;
 const SCORE_LAUNCHES: [f64; 2] = [5.0, 8.0];
 /// Operations that the host sends for a layer, forward and backward [StepFit].
 const DISPATCHES: [f64; 2] = [25.0, 45.0];
+/// Of those of a backward pass the gradients of weights are a third: of each linear layer one of two products, and nothing of the rest.
+const OF_WEIGHTS: f64 = 1.0 / 3.0;
 /// Tokens of a product are padded to a multiple of so many.
 const ALIGNED: f64 = 64.0;
 /// And for every doubling of a tensor group, a collective.
@@ -63,12 +65,14 @@ pub struct Writer<'a> {
     pub share: &'a Share,
     /// Where operations go.
     pub program: &'a mut Program,
-    /// Forward or backward.
+    /// Which pass.
     pub pass: Pass,
     /// On whose account computations are.
     pub account: Account,
     /// The part of each linear layer that is computed.
     pub part: f64,
+    /// Whether a backward pass leaves the gradients of weights to a pass of their own.
+    pub splits: bool,
 }
 
 impl Writer<'_> {
@@ -150,6 +154,9 @@ impl Writer<'_> {
     pub fn core(&mut self) {
         self.emit(Place::Core);
         self.emit(Place::CoreEnd);
+        if self.pass == Pass::Weights {
+            return;
+        }
         let Training { model, plan, seq_len, .. } = self.training;
         let flops = model.core_flops(plan.micro_batch_size, *seq_len, plan.flash_attention)
             / (self.share.tensor * self.share.context);
@@ -239,6 +246,9 @@ impl Writer<'_> {
         let experts = (real(model.experts) / real(plan.ep)).max(1.0);
         let width = real(model.moe_ffn) / share.expert_tensor;
         self.mlp(share.routed / experts, width, experts, ROUTED);
+        if self.pass == Pass::Weights {
+            return;
+        }
         let moved = Bytes::from_real(PERMUTED * share.routed * real(model.hidden));
         self.kernel(Kernel::ElementWise { moved, launches: LAUNCHES[0] });
     }
@@ -269,6 +279,7 @@ impl Writer<'_> {
         let (moved, launches) = match self.pass {
             Pass::Forward => (vectors + rotated + activated, LAUNCHES[0]),
             Pass::Backward => (BACKWARD_TRAFFIC * vectors + rotated + 1.5 * activated, LAUNCHES[1]),
+            Pass::Weights => return,
         };
         let moved = if model.parallel_block { moved * PARALLEL_BLOCK } else { moved };
         self.kernel(Kernel::ElementWise { moved: Bytes::from_real(moved), launches });
@@ -288,7 +299,9 @@ impl Writer<'_> {
     pub fn embedding(&mut self) {
         let Training { model, precision, .. } = self.training;
         let moved = Bytes::from_real(2.0 * precision.activation * self.share.tokens * real(model.hidden));
-        self.kernel(Kernel::Stream { moved });
+        if self.pass != Pass::Weights {
+            self.kernel(Kernel::Stream { moved });
+        }
         self.emit(Place::Embedding);
     }
 
@@ -300,7 +313,9 @@ impl Writer<'_> {
         let words = real(model.vocab) / share.tensor;
         self.products(share.tokens, words, real(model.hidden), 1.0, false);
         let moved = Bytes::from_real(LOGIT_TRAFFIC * share.tokens * words);
-        self.kernel(Kernel::Stream { moved });
+        if self.pass != Pass::Weights {
+            self.kernel(Kernel::Stream { moved });
+        }
     }
 
     /// A linear layer in the format of the job: n inputs of depth K to n outputs of C columns, `count` times in one kernel.
@@ -312,6 +327,7 @@ impl Writer<'_> {
             let moved = match self.pass {
                 Pass::Forward => CAST[0] * tokens * depth * count,
                 Pass::Backward => CAST[1] * tokens * columns * count,
+                Pass::Weights => return,
             };
             self.kernel(Kernel::Stream { moved: Bytes::from_real(moved) });
         }
@@ -322,13 +338,15 @@ impl Writer<'_> {
         let efficiency = if is_cast { self.training.precision.product_efficiency } else { 1.0 };
         let product =
             |rows, columns, depth| Kernel::Product(Product { rows, columns, depth, count, is_cast, efficiency });
-        match self.pass {
-            Pass::Forward => self.kernel(product(tokens, columns, depth)),
-            Pass::Backward => {
-                self.kernel(product(tokens, depth, columns));
-                // What is summed over tokens is padded with zeros.
-                self.kernel(product(depth, columns, (tokens / ALIGNED).ceil() * ALIGNED));
-            }
+        if self.pass == Pass::Forward {
+            self.kernel(product(tokens, columns, depth));
+        }
+        if self.pass == Pass::Backward {
+            self.kernel(product(tokens, depth, columns));
+        }
+        if self.pass == Pass::Weights || self.pass == Pass::Backward && !self.splits {
+            // What is summed over tokens is padded with zeros.
+            self.kernel(product(depth, columns, (tokens / ALIGNED).ceil() * ALIGNED));
         }
     }
 
@@ -348,7 +366,13 @@ impl Writer<'_> {
 /// Operations that the host sends in one pass of a layer.
 #[must_use]
 pub fn dispatches(training: &Training, pass: Pass) -> f64 {
-    let own = DISPATCHES[usize::from(pass == Pass::Backward)];
+    let [forward, backward] = DISPATCHES;
+    let own = match pass {
+        Pass::Forward => forward,
+        Pass::Backward if training.plan.schedule.part().splits() => backward * (1.0 - OF_WEIGHTS),
+        Pass::Backward => backward,
+        Pass::Weights => return backward * OF_WEIGHTS,
+    };
     let collectives = 2.0 * COLLECTIVE_DISPATCHES * real(u64::from(training.plan.tp.max(1).ilog2()));
     own + collectives
 }

@@ -83,8 +83,10 @@ impl Training {
 
     /// What its pipeline is made of.
     #[must_use]
-    pub const fn shape(&self) -> schedule::Shape {
-        schedule::Shape { stages: self.plan.pp, chunks: self.plan.vpp, microbatches: self.num_microbatches() }
+    pub fn shape(&self) -> schedule::Shape {
+        let Plan { pp, vpp, schedule, .. } = self.plan;
+        let shape = schedule::Shape { stages: pp, chunks: vpp, microbatches: self.num_microbatches() };
+        schedule.part().route().shape(shape)
     }
 
     /// Tokens in a step.

@@ -8,12 +8,14 @@ use crate::system::collective::Collective;
 use crate::units::Bytes;
 
 /// When a block runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// In the forward pass of every microbatch.
     Forward,
     /// In the backward pass of every microbatch.
     Backward,
+    /// In the pass of every microbatch that makes the gradients of weights, where a schedule has it apart.
+    Weights,
     /// Once a step, after the last microbatch.
     Step,
 }
@@ -207,6 +209,12 @@ impl Program {
             Work::Transfer { tier, .. } => Some(tier),
             _ => None,
         })
+    }
+
+    /// In which pass the gradients of weights are made.
+    #[must_use]
+    pub fn gradients(&self) -> Phase {
+        if self.schedule.part().splits() { Phase::Weights } else { Phase::Backward }
     }
 
     /// What the pipeline is made of.

@@ -129,21 +129,25 @@ impl Share {
         share
     }
 
-    /// What a stage holds: chunk c of stage i has the n layers from (c p + i) n on, n = ceil(L / (p v)) [Narayanan21]; what that is more
-    /// than L is missing at the ends of the model.
+    /// What a stage holds: each of its chunks is a part of the model, of n layers, n = ceil(L / (p v)) [Narayanan21]; what that is
+    /// more than L is missing at the ends of the model.
     #[must_use]
     pub fn stage(&self, training: &Training, number: u64) -> Stage {
         let Training { model, plan, .. } = training;
         let layer = |place: u64| place.saturating_sub(self.missing_first).min(model.layers);
         let (mut dense, mut moe) = (Layers::default(), Layers::default());
-        for chunk in 0..plan.vpp {
-            let place = (chunk * plan.pp + number) * self.layers_per_chunk;
+        let (route, shape) = (plan.schedule.part().route(), training.shape());
+        let (mut first, mut last) = (false, false);
+        for chunk in 0..shape.chunks {
+            let part = route.place(number, chunk, &shape);
+            (first, last) = (first || part == 0, last || part + 1 == route.parts(&shape));
+            let place = part * self.layers_per_chunk;
             let (begin, end) = (layer(place), layer(place + self.layers_per_chunk));
             let mixtures = model.moe_layers_before(end) - model.moe_layers_before(begin);
-            moe.add(mixtures, chunk, plan.vpp);
-            dense.add(end - begin - mixtures, chunk, plan.vpp);
+            moe.add(mixtures, chunk, shape.chunks);
+            dense.add(end - begin - mixtures, chunk, shape.chunks);
         }
-        Stage { number, dense, moe, first: number == 0, last: number + 1 == plan.pp }
+        Stage { number, dense, moe, first, last }
     }
 
     /// Stages that hold leading dense layers of a model with experts.
@@ -202,15 +206,17 @@ impl Share {
     }
 }
 
-/// The stages that stand for all: the first, others with leading dense layers, one of those between, the last; with how many each
-/// stands for.
+/// The stages that stand for all: the first, others with leading dense layers, one of those between, the last, and where stages
+/// mirror each other as many at that end; with how many each stands for.
 ///
 /// Stages between hold the same layers unless the pattern of dense and expert layers has another period than a stage; then the
 /// first of them stands for all.
 pub fn stages_of(training: &Training, share: &Share) -> impl Iterator<Item = (u64, u64)> {
     let stages = training.plan.pp;
     let alone = share.leading(training).clamp(1, stages);
-    let between = (alone, stages.saturating_sub(alone + 1));
-    let last = (stages - 1, u64::from(stages > alone));
-    (0..alone).map(|stage| (stage, 1)).chain([between, last]).filter(|class| class.1 > 0)
+    let at_end = if training.plan.schedule.part().route().is_mirrored() { alone } else { 1 };
+    let behind = alone.max(stages.saturating_sub(at_end));
+    let between = (alone, behind - alone);
+    let single = |stage| (stage, 1);
+    (0..alone).map(single).chain([between]).chain((behind..stages).map(single)).filter(|class| class.1 > 0)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fabric::Fabric;
-use super::run::Sum;
+use super::run::{Run, Sum};
 use super::symmetry::Classes;
 use super::{Ask, Outcome, Refused, Simulation, shares_bandwidth, simulate_by};
 use crate::engine::{Report, closed_form};
@@ -11,7 +11,7 @@ use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
 use crate::system::network::{Network, Spans};
-use crate::system::rules::Quirk;
+use crate::system::rules::{Quirk, Rules};
 use crate::units::{Bytes, Time, index, narrow};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::members::Members;
@@ -255,6 +255,12 @@ impl Placed {
         simulation.is_folded = true;
         simulation.fabric = shares_bandwidth(machine).then(|| Fabric::new(machine, &self.trace, Some(&self.spans)));
         simulation.account(stages.iter().map(|stage| stage.accounts.as_slice()));
+        // Under the reference's rules a step stands alone.
+        if machine.rules == Rules::OURS {
+            for (run, stage) in simulation.runs.iter_mut().zip(stages) {
+                run.first = stage.first;
+            }
+        }
         simulation.limit = LIMIT;
         simulation
     }
@@ -270,7 +276,8 @@ impl Simulation<'_> {
 
     /// The stage that is busiest and its report, once all has happened; none if something waits for ever or does not fit.
     fn report(&self, stages: &[Stage], system: &System) -> Option<(u64, Report)> {
-        let finish = self.runs.iter().take(stages.len()).map(|run| run.finish).collect::<Option<Vec<u64>>>()?;
+        let lasts = |run: &Run<'_>| run.finish.map(|finish| finish - run.waited.total);
+        let finish = self.runs.iter().take(stages.len()).map(lasts).collect::<Option<Vec<u64>>>()?;
         let end = finish.into_iter().max()?;
         let total = self.machine.time(end);
         // The first of equals.

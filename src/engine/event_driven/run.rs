@@ -52,6 +52,9 @@ pub struct Run<'a> {
     /// Computations of the NPU, added up.
     pub computed: u64,
     pub finish: Option<u64>,
+    /// The operation with whose end a step begins, if not with the first, when it started and how long it lasted.
+    pub first: Option<u32>,
+    pub waited: Busy,
 }
 
 /// A part of a graph whose time is known, in ticks.
@@ -178,6 +181,8 @@ impl<'a> Run<'a> {
             engaged: Busy::default(),
             computed: 0,
             finish: None,
+            first: None,
+            waited: Busy::default(),
         };
         (0..).zip(graph.waits()).filter(|(_, waits)| **waits == 0).for_each(|(k, _)| run.may_start(k));
         run
@@ -322,6 +327,9 @@ impl Simulation<'_> {
         }
         state.busy[Activity::of(node) as usize].starts(now);
         state.engaged.starts(now);
+        if state.first == Some(operation) {
+            state.waited.starts(now);
+        }
         state.count(operation, now, true);
         let npu = state.npu;
         let then = Then::Done { run: crate::units::narrow(run as u64), operation };
@@ -404,6 +412,9 @@ impl Simulation<'_> {
         state.taken[Slot::of(node, self.machine.rules) as usize] = false;
         state.busy[Activity::of(node) as usize].ends(now);
         state.engaged.ends(now);
+        if state.first == Some(operation) {
+            state.waited.ends(now);
+        }
         state.count(operation, now, false);
         state.release(operation);
         let rank = self.classes.representatives[state.npu as usize];

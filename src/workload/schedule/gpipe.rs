@@ -1,9 +1,9 @@
 //! `GPipe`: all forward passes, then all backward passes, so all microbatches are in flight [Huang19].
 
 use super::{Pace, PipelineSchedule, Shape, Unit};
-use crate::units::{Time, real};
+use crate::units::Time;
 use crate::workload::Training;
-use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::infeasible::Infeasible;
 use crate::workload::program::Phase;
 
 /// See the module.
@@ -12,12 +12,11 @@ pub struct Gpipe;
 impl PipelineSchedule for Gpipe {
     /// A stage has one chunk: all forward passes of several would be another schedule.
     fn check(&self, training: &Training) -> Result<(), Infeasible> {
-        let vpp = training.plan.vpp;
-        if vpp == 1 { Ok(()) } else { Err(Infeasible::new(Reason::ScheduleChunks, real(vpp), 1.0)) }
+        super::one_chunk(training)
     }
 
     fn units(&self, _stage: u64, shape: Shape) -> Box<dyn Iterator<Item = Unit>> {
-        let of = move |pass| (0..shape.microbatches).map(move |microbatch| Unit { pass, chunk: 0, microbatch });
+        let of = move |pass| (0..shape.microbatches).map(move |microbatch| Unit { pass, chunk: 0, microbatch, joined: false });
         Box::new(of(Phase::Forward).chain(of(Phase::Backward)))
     }
 

@@ -1,10 +1,19 @@
 //! Schedules: in which order a pipeline stage runs the passes of its microbatches, and what that costs.
 
+mod pace;
+pub mod route;
+mod row;
+
+pub use pace::{Pace, Parts, Passage, Standing};
+pub use route::Route;
+pub use row::Row;
+
 use super::Training;
-use super::infeasible::Infeasible;
-use super::program::{Block, Phase};
+use super::infeasible::{Infeasible, Reason};
+use super::program::Phase;
+use super::recompute::Part;
 use crate::registry::registry;
-use crate::units::Time;
+use crate::units::{Time, real};
 
 /// What a pipeline is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,109 +29,14 @@ pub struct Shape {
 /// A pass of one microbatch through one chunk of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
-    /// Forward or backward.
+    /// Forward, backward, or for the weights' gradients.
     pub pass: Phase,
     /// Which chunk of the stage.
     pub chunk: u64,
     /// Which microbatch.
     pub microbatch: u64,
-}
-
-/// How long one microbatch takes through a stage, there and back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Passage {
-    /// Through all of it.
-    pub whole: Time,
-    /// Through the layers of its first chunk.
-    pub first_layers: Time,
-    /// Through the layers of its last chunk.
-    pub last_layers: Time,
-    /// Through what is no layer.
-    pub others: Time,
-    /// Back through the layers of its first chunk, and through what is no layer.
-    pub back: [Time; 2],
-}
-
-impl Passage {
-    /// Adds a block that takes so long once; what is done once a step does not count.
-    pub fn add(&mut self, once: Time, block: &Block) {
-        if block.phase == Phase::Step {
-            return;
-        }
-        self.whole += once * block.repeat;
-        match block.layers {
-            Some(layers) => {
-                self.first_layers += once * layers.first;
-                self.last_layers += once * layers.last;
-            }
-            None => self.others += once * block.repeat,
-        }
-        if block.phase == Phase::Backward {
-            match block.layers {
-                Some(layers) => self.back[0] += once * layers.first,
-                None => self.back[1] += once * block.repeat,
-            }
-        }
-    }
-}
-
-/// The passages of all stages, and what the slowest of them waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pace {
-    /// All stages together.
-    pub all: Time,
-    /// The first stage.
-    pub first: Time,
-    /// The slowest of those between; none in a pipeline of two.
-    pub between: Option<Time>,
-    /// The last stage.
-    pub last: Time,
-    slowest: Time,
-    /// Layers of the first chunk, and what is no layer, of all stages so far.
-    sum: [Time; 2],
-    /// The way back through these, of all stages so far.
-    back: [Time; 2],
-    /// What `sum` was of the stages before the slowest, and with the last chunk of those behind it.
-    waits: [Time; 2],
-}
-
-impl Pace {
-    /// Adds `stages` like the one with this number, in a pipeline of this shape; in their order.
-    pub fn add(&mut self, passage: Passage, stage: u64, stages: u64, shape: &Shape) {
-        let Passage { whole, first_layers, last_layers, others, back } = passage;
-        let mut behind = stages;
-        if whole > self.slowest {
-            (self.slowest, self.waits) = (whole, self.sum);
-            behind -= 1;
-        }
-        self.waits = [self.waits[0] + last_layers * behind, self.waits[1] + others * behind];
-        self.sum = [self.sum[0] + first_layers * stages, self.sum[1] + others * stages];
-        self.back = [self.back[0] + back[0] * stages, self.back[1] + back[1] * stages];
-        self.all += whole * stages;
-        if stage == 0 {
-            self.first = whole;
-        }
-        if stage + 1 == shape.stages {
-            self.last = whole;
-        } else if stage > 0 {
-            self.between = self.between.max(Some(whole));
-        }
-    }
-
-    /// How long the last microbatch goes back through the stages so far, once those behind them are done.
-    #[must_use]
-    pub fn drain(&self, shape: &Shape) -> Time {
-        let [layers, others] = self.back;
-        layers + others / shape.chunks
-    }
-
-    /// How long the slowest stage waits for the first microbatch: through the first chunk of the stages before it and through the
-    /// last of those behind it, there and back. What is no layer is spread over the v chunks.
-    #[must_use]
-    pub fn idle(&self, shape: &Shape) -> Time {
-        let [layers, others] = self.waits;
-        layers + others / shape.chunks
-    }
+    /// Whether it runs as one with the unit behind it: both wait for what comes to either, and send when both are done.
+    pub joined: bool,
 }
 
 /// An order of the passes of a stage.
@@ -135,6 +49,24 @@ pub trait PipelineSchedule {
         Ok(())
     }
 
+    /// Whether a backward pass is in two halves: the gradients of activations, which the stage before waits for, and those of
+    /// weights, which nobody does.
+    fn splits(&self) -> bool {
+        false
+    }
+
+    /// Whether a stage begins the next step when it is done with this one, whatever other stages do: the norm of all gradients
+    /// is looked at behind the update, which is undone where it must be (post-validation) [Qi23]. A step then takes as long
+    /// as the stage that is longest from its own first pass on.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// The way of microbatches through the stages.
+    fn route(&self) -> Route {
+        Route::Round
+    }
+
     /// The units of a stage in their order.
     fn units(&self, stage: u64, shape: Shape) -> Box<dyn Iterator<Item = Unit>>;
 
@@ -143,6 +75,11 @@ pub trait PipelineSchedule {
 
     /// How long the slowest stage waits for microbatches in a step.
     fn bubble(&self, pace: &Pace, shape: &Shape) -> Time;
+
+    /// How much earlier than the last the next stage ends its passes of a step, behind those that `pace` has.
+    fn drain(&self, pace: &Pace, shape: &Shape) -> Time {
+        pace.drain(shape)
+    }
 
     /// One line on what it is, with its source.
     fn summary(&self) -> &'static str;
@@ -156,6 +93,8 @@ registry! {
     pub enum Schedule: PipelineSchedule {
         one_f_one_b::OneFOneB as "1f1b",
         gpipe::Gpipe,
+        zb_h1::ZbH1,
+        zb_h2::ZbH2,
     }
 }
 
@@ -163,5 +102,87 @@ registry! {
 impl Default for Schedule {
     fn default() -> Self {
         Self::OneFOneB
+    }
+}
+
+/// Whether a stage has one chunk: several would be another schedule.
+fn one_chunk(training: &Training) -> Result<(), Infeasible> {
+    let vpp = training.plan.vpp;
+    if vpp == 1 { Ok(()) } else { Err(Infeasible::new(Reason::ScheduleChunks, real(vpp), 1.0)) }
+}
+
+/// Whether the inputs of all linear layers are kept: what the backward pass computes again of them would have to stay until their
+/// weights' gradients are made.
+fn keeps_inputs(training: &Training) -> Result<(), Infeasible> {
+    let mut parts = training.plan.recompute.parts();
+    if parts.all(|part| part == Part::CoreAttention) {
+        return Ok(());
+    }
+    Err(Infeasible::new(Reason::RecomputedInputs, 1.0, 0.0))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// So many milliseconds.
+    pub fn ms(time: f64) -> Time {
+        crate::units::Delay::seconds(time * 1e-3).round()
+    }
+
+    /// Stages of which each takes so many milliseconds forward, back and for the weights' gradients.
+    pub fn even(parts: [f64; 3], shape: &Shape) -> Pace {
+        let parts = Parts::from(parts.map(ms));
+        let whole = parts.all();
+        let passage = Passage { whole, first_layers: whole, last_layers: whole, parts, ..Passage::default() };
+        let mut pace = Pace::default();
+        for stage in 0..shape.stages {
+            pace.add(passage, stage, 1, shape);
+        }
+        pace
+    }
+
+    /// The units of a stage in words: forward F, back B, weights' gradients W, in small letters for the second chunk.
+    pub fn order(schedule: Schedule, stage: u64, shape: Shape) -> String {
+        let mut text = String::new();
+        for Unit { pass, chunk, microbatch, joined } in schedule.part().units(stage, shape) {
+            let letter = ["F", "B", "W", ""][pass as usize];
+            let letter = if chunk > 0 { letter.to_lowercase() } else { letter.to_owned() };
+            text.extend([letter.as_str(), microbatch.to_string().as_str(), if joined { "+" } else { " " }]);
+        }
+        text.trim_end().to_owned()
+    }
+
+    /// Every unit is there once, behind those that it needs on its stage; and in flight are as many as the schedule says: of all
+    /// chunks together exactly so many at the peak.
+    pub fn in_flight(schedule: Schedule, shape: Shape) {
+        let part = schedule.part();
+        for stage in 0..shape.stages {
+            let most = |counts: &dyn Fn(u64) -> bool| {
+                let (mut open, mut peak) = (0_u64, 0_u64);
+                let mut done: Vec<(Phase, u64, u64)> = Vec::new();
+                for Unit { pass, chunk, microbatch, .. } in part.units(stage, shape) {
+                    let needs = [Phase::Forward, Phase::Backward].into_iter().filter(|&needed| needed < pass);
+                    for needed in needs {
+                        assert!(done.contains(&(needed, chunk, microbatch)), "{schedule:?} {shape:?} {stage}");
+                    }
+                    assert!(!done.contains(&(pass, chunk, microbatch)), "{schedule:?} {shape:?} {stage}");
+                    done.push((pass, chunk, microbatch));
+                    match pass {
+                        Phase::Forward if counts(chunk) => open += 1,
+                        Phase::Weights if counts(chunk) => open -= 1,
+                        _ => {}
+                    }
+                    peak = peak.max(open);
+                }
+                assert_eq!(done.len() as u64, 3 * shape.chunks * shape.microbatches);
+                peak
+            };
+            let formula: Vec<u64> = (0..shape.chunks).map(|chunk| part.in_flight(stage, chunk, &shape)).collect();
+            assert_eq!(formula.iter().sum::<u64>(), most(&|_| true), "{schedule:?} {shape:?} {stage}");
+            for (chunk, &formula) in (0..).zip(&formula) {
+                assert!(formula <= most(&|other| other == chunk), "{schedule:?} {shape:?} {stage} {chunk}");
+            }
+        }
     }
 }

@@ -28,7 +28,7 @@ impl PipelineSchedule for OneFOneB {
             let chunk = k / stages % chunks;
             let chunk = if pass == Phase::Backward { chunks - 1 - chunk } else { chunk };
             let microbatch = if chunks == 1 { k } else { k / (stages * chunks) * stages + k % stages };
-            Unit { pass, chunk: if chunks == 1 { 0 } else { chunk }, microbatch }
+            Unit { pass, chunk: if chunks == 1 { 0 } else { chunk }, microbatch, joined: false }
         };
         let forward = move |k| unit(Phase::Forward, k);
         let backward = move |k| unit(Phase::Backward, k);
@@ -127,7 +127,7 @@ mod tests {
         let bubble = |chunks: u64| {
             let shape = Shape { stages: 4, chunks, microbatches: 8 };
             let layers = pass / chunks;
-            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, others: Time::ZERO, back: [Time::ZERO; 2] };
+            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, ..Passage::default() };
             let mut pace = Pace::default();
             for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
                 pace.add(passage, stage, stages, &shape);

@@ -65,7 +65,7 @@ impl ParallelStrategy for Context {
     /// that back; by all-to-alls 3/4 of 33.6 + 4.2 + 4.2 + 33.6 MB = 56.6 MB each way.
     fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let Training { model, plan, precision, .. } = training;
-        if plan.cp == 1 || !matches!(place, Place::Core | Place::CoreEnd) {
+        if plan.cp == 1 || pass == Pass::Weights || !matches!(place, Place::Core | Place::CoreEnd) {
             return;
         }
         let enters = place == Place::Core;
@@ -86,7 +86,7 @@ impl ParallelStrategy for Context {
                 match (pass, enters) {
                     (Pass::Forward, true) | (Pass::Backward, false) => push(Collective::AllGather, whole, width),
                     (Pass::Backward, true) => push(Collective::ReduceScatter, whole, width),
-                    (Pass::Forward, false) => {}
+                    (Pass::Forward, false) | (Pass::Weights, _) => {}
                 }
             }
             ContextKind::AllToAll => {

@@ -45,7 +45,9 @@ impl ParallelStrategy for Data {
         let (held, starts) = match place {
             Place::Layer { moe } => (layer(share, moe), pass == Pass::Forward),
             Place::LayerEnd { moe } => (layer(share, moe), pass == Pass::Backward),
-            Place::Embedding | Place::Head => (Split { dense: share.embedding, expert: 0.0 }, true),
+            Place::Embedding | Place::Head => {
+                (Split { dense: share.embedding, expert: 0.0 }, pass != Pass::Weights)
+            }
             _ => return,
         };
         let alone = matches!(place, Place::Embedding | Place::Head);
@@ -56,7 +58,8 @@ impl ParallelStrategy for Data {
         if plan.zero >= 3 && starts {
             move_states(Collective::AllGather, precision.weight, held, program);
         }
-        let ends = pass == Pass::Backward && (alone || !starts);
+        let gradients = if plan.schedule.part().splits() { Pass::Weights } else { Pass::Backward };
+        let ends = pass == gradients && (alone || matches!(place, Place::Layer { .. }));
         if plan.zero >= 2 && ends {
             move_states(Collective::ReduceScatter, precision.gradient, held, program);
         }
@@ -83,7 +86,7 @@ impl ParallelStrategy for Data {
             let size = Bytes::from_real(precision.gradient * shard);
             program.push(Work::Collective { collective: Collective::AllReduce, group: Group::Replica, size }, Account::Data);
         }
-        program.close_block(Phase::Step, 1, Some(Phase::Backward));
+        program.close_block(Phase::Step, 1, Some(program.gradients()));
         if plan.zero == 1 || plan.zero == 2 {
             move_states(Collective::AllGather, precision.weight, held, program);
             program.close_block(Phase::Step, 1, Some(Phase::Forward));

@@ -40,9 +40,9 @@ impl ParallelStrategy for Expert {
 
     /// Dispatch and combine: an all-to-all of w r h bytes each way, r the token-expert pairs of the busiest NPU, before `etp` gathers
     /// them and after it has summed them up.
-    fn emit(&self, place: Place, _pass: Pass, training: &Training, share: &Share, program: &mut Program) {
+    fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let plan = &training.plan;
-        if plan.ep > 1 && matches!(place, Place::Experts | Place::ExpertsEnd) {
+        if plan.ep > 1 && pass != Pass::Weights && matches!(place, Place::Experts | Place::ExpertsEnd) {
             let sent = plan.dispatcher.sent(plan.ep, training.model.topk);
             let pairs = sent * share.routed / share.expert_tensor;
             let size = Bytes::from_real(training.precision.activation * pairs * real(training.model.hidden));

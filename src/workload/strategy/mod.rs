@@ -11,8 +11,10 @@ use crate::registry::registry;
 pub enum Pass {
     /// From the embedding to the loss.
     Forward,
-    /// Back.
+    /// Back; without the gradients of weights where these are made apart.
     Backward,
+    /// The gradients of weights, where a schedule has them apart.
+    Weights,
 }
 
 /// A place in a pass at which a strategy may add operations, in the order of the forward pass in both.

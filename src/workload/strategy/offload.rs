@@ -59,6 +59,8 @@ impl ParallelStrategy for Offload {
         let ways = match pass {
             Pass::Forward => [[weights, 0.0, 0.0], [0.0, kept, 0.0]],
             Pass::Backward => [[weights, kept, 0.0], [0.0; 3]],
+            // Inputs stay since the backward pass, and weights are not needed.
+            Pass::Weights => return,
         };
         transfers(&training.plan, ways, |work| program.push_beside(work, Account::Offload, Beside::Block));
     }

@@ -72,11 +72,10 @@ fn rooms(training: &Training) -> (u64, [u64; 2]) {
 /// Adds the messages of one microbatch in one pass: a stage sends once a chunk, but for the end of the model.
 pub fn emit_sends(phase: Phase, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
     let Training { plan, model, precision, .. } = training;
-    let end = if phase == Phase::Forward { stage.last } else { stage.first };
     if plan.pp == 1 {
         return;
     }
-    let times = plan.vpp - u64::from(end);
+    let times = plan.schedule.part().route().messages(stage.number, phase, &training.shape());
     let held = precision.activation * share.outer_tokens * real(model.hidden);
     let is_parted = plan.scatter_gather && plan.tp > 1 && !plan.sequence_parallel;
     let sent = if is_parted { held / real(plan.tp) } else { held };

@@ -48,7 +48,7 @@ impl ParallelStrategy for Tensor {
     /// gradients is hidden beneath the activation gradients and not modelled here.
     fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let Training { model, plan, precision, .. } = training;
-        if plan.tp == 1 {
+        if plan.tp == 1 || pass == Pass::Weights {
             return;
         }
         let enters = match place {
@@ -71,8 +71,10 @@ impl ParallelStrategy for Tensor {
         let element = if collective == Collective::AllGather { precision.gathered() } else { precision.activation };
         let size = Bytes::from_real(element * share.tokens * real(model.hidden));
         let work = Work::Collective { collective, group: Group::Tensor, size };
-        // Back, a sum over the group runs beside the products for the gradients of weights; what is gathered is needed at once.
-        if plan.overlap_tp || plan.overlap_tp_backward && pass == Pass::Backward && !gathers {
+        // Back, a sum over the group runs beside the products for the gradients of weights, unless these are made apart; what is
+        // gathered is needed at once.
+        let has_products = pass == Pass::Backward && !gathers && !plan.schedule.part().splits();
+        if plan.overlap_tp || plan.overlap_tp_backward && has_products {
             program.push_beside(work, Account::Tensor, Beside::Next);
         } else {
             program.push(work, Account::Tensor);

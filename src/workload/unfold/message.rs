@@ -2,31 +2,31 @@
 
 use super::{On, Writer};
 use crate::units::narrow;
-use crate::workload::program::{Account, Phase, Program};
+use crate::workload::program::{Account, Phase};
 use crate::workload::schedule::Unit;
 use crate::workload::trace;
 
 impl Writer<'_> {
-    /// The stage and chunk from which a unit receives; none at the model's end.
+    /// The stage and chunk from which a unit receives; none at the model's end, and where it is the same stage.
     fn before(&self, unit: Unit) -> Option<(u64, u64)> {
-        let Program { stages, chunks, .. } = *self.program;
-        match unit.pass {
-            Phase::Forward if self.stage > 0 => Some((self.stage - 1, unit.chunk)),
-            Phase::Forward => unit.chunk.checked_sub(1).map(|chunk| (stages - 1, chunk)),
-            _ if self.stage + 1 < stages => Some((self.stage + 1, unit.chunk)),
-            _ => (unit.chunk + 1 < chunks).then_some((0, unit.chunk + 1)),
-        }
+        let (route, shape) = (self.program.schedule.part().route(), self.program.shape());
+        let before = match unit.pass {
+            Phase::Forward => route.previous(self.stage, unit.chunk, &shape),
+            Phase::Backward => route.next(self.stage, unit.chunk, &shape),
+            Phase::Weights | Phase::Step => None,
+        };
+        before.filter(|(stage, _)| *stage != self.stage)
     }
 
-    /// The stage to which a unit sends; none at the model's end.
+    /// The stage to which a unit sends; none at the model's end, and where it is the same stage.
     fn behind(&self, unit: Unit) -> Option<u64> {
-        let Program { stages, chunks, .. } = *self.program;
-        match unit.pass {
-            Phase::Forward if self.stage + 1 < stages => Some(self.stage + 1),
-            Phase::Forward => (unit.chunk + 1 < chunks).then_some(0),
-            _ if self.stage > 0 => Some(self.stage - 1),
-            _ => (unit.chunk > 0).then_some(stages - 1),
-        }
+        let (route, shape) = (self.program.schedule.part().route(), self.program.shape());
+        let behind = match unit.pass {
+            Phase::Forward => route.next(self.stage, unit.chunk, &shape),
+            Phase::Backward => route.previous(self.stage, unit.chunk, &shape),
+            Phase::Weights | Phase::Step => None,
+        };
+        behind.map(|(stage, _)| stage).filter(|stage| *stage != self.stage)
     }
 
     /// The tag of the message of a unit of a chunk.
@@ -34,8 +34,13 @@ impl Writer<'_> {
         2 * (unit.microbatch * self.program.chunks + chunk) + matches!(unit.pass, Phase::Backward) as u64
     }
 
+    /// What a unit waits for: the first of all is where a step of the stage begins.
     pub(super) fn receive(&mut self, unit: Unit) {
-        if let Some((stage, chunk)) = self.before(unit).filter(|_| self.program.stages > 1) {
+        if let Some((stage, chunk)) = self.before(unit) {
+            let begins = unit.pass == Phase::Forward && unit.microbatch == 0 && unit.chunk == 0;
+            if begins && self.program.schedule.part().is_open() {
+                self.first = Some(narrow(self.accounts.len() as u64));
+            }
             let tag = self.tag(unit, chunk);
             let receive = trace::Work::Receive { from: narrow(stage), bytes: self.message.get(), tag };
             self.message(receive, On::Nobody);
@@ -43,7 +48,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn send(&mut self, unit: Unit) {
-        if let Some(stage) = self.behind(unit).filter(|_| self.program.stages > 1) {
+        if let Some(stage) = self.behind(unit) {
             let tag = self.tag(unit, unit.chunk);
             let send = trace::Work::Send { to: narrow(stage), bytes: self.message.get(), tag };
             if !self.program.overlap_sends {
@@ -62,8 +67,8 @@ impl Writer<'_> {
         self.join(id);
     }
 
-    /// The other stage that holds the tied embedding: the last, or the first.
+    /// The stage as far from the other end: it holds the tied embedding too, or the same parts of the model.
     pub(super) fn other_end(&self) -> u32 {
-        narrow(if self.stage == 0 { self.program.stages - 1 } else { 0 })
+        narrow(self.program.stages - 1 - self.stage)
     }
 }

@@ -29,6 +29,8 @@ pub struct Stage {
     pub graph: Graph,
     /// By the operation's place.
     pub accounts: Vec<On>,
+    /// The place of what its first pass waits for, where steps of a stage follow each other whatever other stages do.
+    pub first: Option<u32>,
 }
 
 /// On whose account an operation is.
@@ -53,7 +55,7 @@ pub struct Unfolded {
     pub sums: Vec<Vec<(usize, u64)>>,
 }
 
-/// The tag of what the first stage and the last send each other once a step: the gradients of a tied embedding.
+/// The tag of what stages as far from both ends send each other once a step: gradients of a tied embedding, or of two copies.
 const TIED: u64 = u64::MAX;
 
 /// What a program's operations cost where it is placed.
@@ -108,6 +110,7 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
             beside: None,
             whole: None,
             data: None,
+            first: None,
         };
         writer.step(class, &mut known, &mut unfolded)?;
         unfolded.stages.push(writer.finish()?);
@@ -116,7 +119,7 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
 }
 
 /// Sums and how many operations each stands for, by their first block, pass and chunk.
-type Known = BTreeMap<(usize, bool, u64), (u32, u64)>;
+type Known = BTreeMap<(usize, Phase, u64), (u32, u64)>;
 
 /// Writes the graph of one stage.
 struct Writer<'a> {
@@ -138,11 +141,13 @@ struct Writer<'a> {
     beside: Option<u64>,
     whole: Option<u64>,
     data: Option<u64>,
+    /// See [`Stage::first`].
+    first: Option<u32>,
 }
 
 impl Writer<'_> {
     fn finish(self) -> Result<Stage, Broken> {
-        Ok(Stage { graph: self.draft.finish()?, accounts: self.accounts })
+        Ok(Stage { graph: self.draft.finish()?, accounts: self.accounts, first: self.first })
     }
 
     /// Where what comes next begins: behind all streams.
@@ -156,9 +161,14 @@ impl Writer<'_> {
     }
 
     /// A unit begins.
-    fn begin(&mut self, Unit { pass, chunk, microbatch }: Unit) {
+    fn begin(&mut self, Unit { pass, chunk, microbatch, .. }: Unit) {
         if self.passes == Passes::Whole {
-            let pass = if pass == Phase::Backward { "backward" } else { "forward" };
+            let pass = match pass {
+                Phase::Forward => "forward",
+                Phase::Backward => "backward",
+                Phase::Weights => "weights",
+                Phase::Step => "step",
+            };
             let chunk = if self.program.chunks > 1 { format!(" of chunk {chunk}") } else { String::new() };
             self.doing = format!(", {pass}{chunk}, microbatch {microbatch}");
         }

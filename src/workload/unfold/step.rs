@@ -38,58 +38,68 @@ impl Writer<'_> {
             weights.push(self.data);
         }
         let has_weights = self.data.take().is_some();
+        let made = program.gradients();
+        let is_first = |unit: Unit| unit.pass == Phase::Forward && unit.microbatch == 0 && has_weights;
+        let is_last = |unit: Unit| unit.pass == made && unit.microbatch + 1 == microbatches;
         let mut sent = None;
-        for unit in program.schedule.part().units(self.stage, program.shape()) {
-            let of_pass = || blocks.iter().filter(|block| block.phase == unit.pass);
-            if of_pass().next().is_none() {
-                continue;
+        let of_gradients = || of_step(Some(made));
+        let is_there = |unit: &Unit| blocks.iter().any(|block| block.phase == unit.pass);
+        let mut units = program.schedule.part().units(self.stage, program.shape()).filter(is_there);
+        let mut joined: Vec<Unit> = Vec::new();
+        while let Some(unit) = units.next() {
+            joined.clear();
+            joined.push(unit);
+            while joined.last().is_some_and(|unit| unit.joined) {
+                joined.extend(units.next());
             }
-            let is_last = unit.pass == Phase::Backward && unit.microbatch + 1 == microbatches;
-            let mut gradients = is_last && unit.chunk == 0 && overlap;
-            let is_first = unit.pass == Phase::Forward && unit.microbatch == 0 && has_weights;
-            if is_first && unit.chunk > 0 {
-                self.data = weights[index(unit.chunk)].take();
+            for &unit in &joined {
+                if is_first(unit) && unit.chunk > 0 {
+                    self.data = weights[index(unit.chunk)].take();
+                }
+                self.begin(unit);
+                self.receive(unit);
             }
-            self.begin(unit);
-            self.receive(unit);
-            let is_beneath = weights.iter().any(Option::is_some) || sent.is_some();
-            let is_alone = !(is_beneath || gradients && of_step(Some(Phase::Backward)).next().is_some());
-            if is_alone && self.passes == Passes::Summed {
-                let key = (class.start, unit.pass == Phase::Forward, unit.chunk);
-                let sum = match known.entry(key) {
-                    Entry::Occupied(sum) => *sum.get(),
-                    Entry::Vacant(place) => *place.insert(self.sum(class, unit, unfolded)?),
-                };
-                self.summed(sum);
-            } else {
-                for block in of_pass().filter(|block| !program.is_message(block)) {
+            for &unit in &joined {
+                self.begin(unit);
+                let mut gradients = is_last(unit) && unit.chunk == 0 && overlap;
+                let is_beneath = weights.iter().any(Option::is_some) || sent.is_some();
+                let is_alone = !(is_beneath || gradients && of_gradients().next().is_some());
+                if is_alone && self.passes == Passes::Summed {
+                    let key = (class.start, unit.pass, unit.chunk);
+                    let sum = match known.entry(key) {
+                        Entry::Occupied(sum) => *sum.get(),
+                        Entry::Vacant(place) => *place.insert(self.sum(class, unit, unfolded)?),
+                    };
+                    self.summed(sum);
+                    continue;
+                }
+                let of_pass = |block: &&Block| block.phase == unit.pass && !program.is_message(block);
+                for block in blocks.iter().filter(of_pass) {
                     for _ in 0..share(block, blocks, unit.chunk, chunks) {
                         self.repeat(block);
                         // Gradients of all layers but the one that is ready last go out beneath the pass.
                         if block.repeat == layers && std::mem::take(&mut gradients) {
-                            sent = self.gradients(true, rest(0), layers, of_step(Some(Phase::Backward)), sent);
+                            sent = self.gradients(true, rest(0), layers, of_gradients(), sent);
                         }
                     }
                 }
             }
-            self.send(unit);
-            if is_first && unit.chunk == 0 {
-                self.data = weights[0].take();
+            for &unit in &joined {
+                self.begin(unit);
+                self.send(unit);
+                if is_first(unit) && unit.chunk == 0 {
+                    self.data = weights[0].take();
+                }
+                let are_ready = is_last(unit) && unit.chunk > 0;
+                sent = self.gradients(are_ready, rest(unit.chunk), layers, of_gradients(), sent);
             }
-            sent = self.gradients(
-                is_last && unit.chunk > 0,
-                rest(unit.chunk),
-                layers,
-                of_step(Some(Phase::Backward)),
-                sent,
-            );
         }
         self.doing.clear();
         self.data = sent.or(self.data);
-        for block in of_step(Some(Phase::Backward)) {
+        for block in of_gradients() {
             self.states(block, (alone, layers), true);
         }
-        self.paid(blocks, layers, [Phase::Forward, Phase::Backward]);
+        self.paid(blocks, layers, [Phase::Forward, made]);
         for block in of_step(None) {
             self.repeat(block);
         }
@@ -119,8 +129,18 @@ impl Writer<'_> {
     /// A repeat of a block, by itself.
     fn once(&self, block: &Block) -> Result<Stage, Broken> {
         let (draft, accounts, doing) = (Draft::default(), Vec::new(), String::new());
-        let mut writer =
-            Writer { draft, accounts, doing, next: 0, last: None, beside: None, whole: None, data: None, ..*self };
+        let mut writer = Writer {
+            draft,
+            accounts,
+            doing,
+            next: 0,
+            last: None,
+            beside: None,
+            whole: None,
+            data: None,
+            first: None,
+            ..*self
+        };
         writer.repeat(block);
         writer.finish()
     }
