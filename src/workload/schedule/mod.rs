@@ -1,9 +1,11 @@
 //! Schedules: in which order a pipeline stage runs the passes of its microbatches, and what that costs.
 
+mod order;
 mod pace;
 pub mod route;
 mod row;
 
+pub use order::Order;
 pub use pace::{Pace, Parts, Passage, Standing};
 pub use route::Route;
 pub use row::Row;
@@ -95,6 +97,7 @@ registry! {
         gpipe::Gpipe,
         zb_h1::ZbH1,
         zb_h2::ZbH2,
+        zb_v::ZbV,
     }
 }
 
@@ -109,6 +112,15 @@ impl Default for Schedule {
 fn one_chunk(training: &Training) -> Result<(), Infeasible> {
     let vpp = training.plan.vpp;
     if vpp == 1 { Ok(()) } else { Err(Infeasible::new(Reason::ScheduleChunks, real(vpp), 1.0)) }
+}
+
+/// Whether there are so many microbatches, which a stage runs before it waits for any.
+fn at_least(training: &Training, microbatches: u64) -> Result<(), Infeasible> {
+    let there = training.num_microbatches();
+    if there >= microbatches {
+        return Ok(());
+    }
+    Err(Infeasible::new(Reason::MicrobatchesAhead, real(microbatches), real(there)))
 }
 
 /// Whether the inputs of all linear layers are kept: what the backward pass computes again of them would have to stay until their
