@@ -98,6 +98,7 @@ registry! {
         zb_h1::ZbH1,
         zb_h2::ZbH2,
         zb_v::ZbV,
+        dualpipe::DualPipe,
     }
 }
 

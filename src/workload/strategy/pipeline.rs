@@ -35,8 +35,17 @@ impl ParallelStrategy for Pipeline {
         (share.layers_per_chunk, [share.missing_first, _]) = rooms(training);
     }
 
-    /// A tied embedding lives on the first and the last stage: their gradients are summed once a step.
+    /// A tied embedding lives on the first and the last stage: their gradients are summed once a step. So are those of two copies
+    /// of the model, of which each stage has a part of both: what data parallelism leaves it of them goes to the stage that
+    /// holds the same parts, and as much comes back.
     fn emit_step(&self, stage: &Stage, training: &Training, share: &Share, program: &mut Program) {
+        if training.plan.schedule.part().route().is_mirrored() {
+            let (held, shards) = (share.parameters(training, stage), share.optimizer_shards);
+            let summed = held.dense / shards.dense + held.expert / shards.expert;
+            let size = Bytes::from_real(training.precision.gradient * summed);
+            program.push(Work::Send { size }, Account::Pipeline);
+            program.close_block(Phase::Step, 1, None);
+        }
         if training.model.tied_embeddings && stage.first != stage.last {
             let size = Bytes::from_real(training.precision.gradient * share.embedding);
             program.push(Work::Send { size }, Account::Pipeline);
