@@ -30,6 +30,7 @@ mod quirks;
 mod recorded;
 mod researcher;
 mod resume;
+mod schedules;
 mod simulate;
 mod smoke;
 mod space;
