@@ -4,6 +4,7 @@ use super::{Order, Pace, PipelineSchedule, Route, Shape, Unit};
 use crate::units::{Time, real};
 use crate::workload::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::recompute::Part;
 
 /// See the module. A stage holds a part of the model for each way, so weights, gradients and optimizer states are there twice.
 pub struct DualPipe;
@@ -20,7 +21,11 @@ impl PipelineSchedule for DualPipe {
             return Err(Infeasible::new(Reason::MicrobatchesInPairs, real(microbatches), 2.0));
         }
         super::at_least(training, 2 * stages)?;
-        super::keeps_inputs(training)
+        // At the peak no weights' gradients are late: what is computed again of a layer need not stay for them.
+        if training.plan.recompute.parts().any(Part::is_level) {
+            return Err(Infeasible::new(Reason::RecomputedInputs, 1.0, 0.0));
+        }
+        Ok(())
     }
 
     fn splits(&self) -> bool {
