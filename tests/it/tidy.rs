@@ -123,7 +123,7 @@ fn citations(text: &str) -> BTreeSet<String> {
         let Some((inside, _)) = part.split_once(']') else { continue };
         for key in inside.split([',', ' ']) {
             let digits = key.chars().rev().take_while(char::is_ascii_digit).count();
-            let dated = key.len() > 4 && digits == 2;
+            let dated = key.len() > 3 && digits == 2;
             let word = key.chars().next().is_some_and(|c| c.is_ascii_uppercase())
                 && key.chars().all(|c| c.is_ascii_alphanumeric());
             if word && (dated || key == "ASTRA2" || key == "StepFit") {
