@@ -136,6 +136,7 @@ pub const NAMED_MEANINGS: [(&str, &str); key::NAMED.len()] = [
     ("memory", "the name of the memory"),
     ("plan", "the name of the plan"),
     ("collectives", "the name of the collectives' settings"),
+    ("framework", "the framework that plans are limited to"),
 ];
 
 fn text(name: String, meaning: &str, from: From) -> InputColumn {

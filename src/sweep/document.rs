@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::algorithm::{BY_DIMENSION, CHAKRA, example};
+use super::framework;
 use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
 use super::outside::RELATIVE_TO;
 use super::preset;
@@ -151,6 +152,9 @@ pub fn schema() -> Value {
     }
     if let Some(model) = fields(&mut root, "model") {
         model.insert("hf".into(), json!({"type": ["string", "array"]}));
+    }
+    if let Some(plan) = fields(&mut root, "plan") {
+        plan.insert(framework::NAME.into(), any_of(&json!({"type": "object"})));
     }
     if let Some(collectives) = fields(&mut root, "collectives") {
         collectives.insert("astra_sim".into(), json!({"type": ["string", "array"]}));

@@ -1,9 +1,24 @@
 //! Answers to a key or a mapping that is not understood: what may stand there, and a network of lists as our lines.
 
-use super::key::{DIM_KEYS, KEYS, Key, TIER_KEYS};
-use super::walk::{Line, is_tier};
-use crate::input::diagnostic::quoted;
+use super::key::{DIM_KEYS, KEYS, Key, LATER, TIER_KEYS};
+use super::walk::{Line, Walker, is_tier};
+use crate::input::diagnostic::{Diagnostic, Place, quoted};
 use crate::input::tree::Value;
+
+impl Walker {
+    /// A key of a later version.
+    pub fn later(&mut self, path: &str, name: &str, place: Place) {
+        if !path.is_empty() {
+            self.unread.push(path.to_owned());
+        }
+        let what = LATER.iter().find(|later| later.0 == name).map_or("", |later| later.1);
+        self.complain(
+            Diagnostic::error(format!("`{name}` is not understood yet: {what}"))
+                .at(place)
+                .help("this version cannot take it into account: remove the line to run without it"),
+        );
+    }
+}
 
 /// The lines that a network of lists should be.
 pub(super) fn one_line_each(lines: &[Line]) -> String {
@@ -59,6 +74,7 @@ pub(super) fn known_keys(path: &str) -> Vec<String> {
         }
     }
     match path {
+        "plan" => known.push(super::framework::NAME.into()),
         "cluster" => known.extend(["network".into(), "each_dimension".into()]),
         "" => known.extend(super::resolve::TOP.iter().map(|&(name, _)| name.to_owned())),
         _ => {}

@@ -428,8 +428,19 @@ pub const EACH: usize = MAX_DIMS;
 /// The first slot of the names of alternatives.
 pub const NAMES_FROM: usize = TIERS_FROM + MAX_TIERS * TIER_KEYS.len();
 /// The sections whose alternatives have names in fixed slots.
-pub const NAMED: &[&str] =
-    &["workload", "model", "precision", "cluster", "npu", "network", "software", "memory", "plan", "collectives"];
+pub const NAMED: &[&str] = &[
+    "workload",
+    "model",
+    "precision",
+    "cluster",
+    "npu",
+    "network",
+    "software",
+    "memory",
+    "plan",
+    "collectives",
+    "framework",
+];
 /// The first slot of the names of dimensions.
 pub const DIM_NAMES_FROM: usize = NAMES_FROM + NAMED.len();
 /// The first slot of the names of tiers.
@@ -546,7 +557,6 @@ pub const LATER: &[(&str, &str)] = &[
     ("share", "weighting over jobs"),
     ("speedup", "speed against the baseline, over jobs"),
     ("tie", "ties"),
-    ("framework", "limits to what a framework can launch"),
     ("shares", "dimensions that share a port"),
     ("oversubscription", "oversubscribed dimensions"),
     ("in_network", "collectives inside the network"),

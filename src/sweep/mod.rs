@@ -15,6 +15,7 @@ pub mod document;
 pub mod expression;
 pub mod fidelity;
 mod foreign;
+pub mod framework;
 pub mod freeze;
 pub mod identity;
 pub mod inputs;

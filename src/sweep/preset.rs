@@ -8,6 +8,7 @@ use crate::input::tree::{Entry, Node, Value, parse};
 /// The sections that have presets, with their files. A new preset is an entry of a file.
 const FILES: &[(&str, &str)] = &[
     ("cluster", include_str!("presets/cluster.yaml")),
+    ("framework", include_str!("presets/framework.yaml")),
     ("link", include_str!("presets/link.yaml")),
     ("model", include_str!("presets/model.yaml")),
     ("npu", include_str!("presets/npu.yaml")),
@@ -39,6 +40,7 @@ pub fn at(path: &str) -> Option<&'static Kind> {
     let name = match path {
         "model" | "cluster" | "precision" | "software" => path,
         "cluster.npu" => "npu",
+        super::framework::PATH => super::framework::NAME,
         _ if path.starts_with("cluster.network.") => "link",
         _ if path.starts_with("memory.") => "tier",
         _ => return None,

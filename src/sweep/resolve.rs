@@ -238,7 +238,10 @@ impl Resolver<'_> {
         let no_metrics: &[super::MetricWord] = &[];
         let derived = self.rules(lines, "derive", &labels, &dims, &[], &self.vocabulary.metrics.clone());
         let require = self.rules(lines, "require", &labels, &dims, &derived, &self.vocabulary.metrics.clone());
-        let filters = self.rules(lines, "where", &labels, &dims, &derived, no_metrics);
+        let mut filters = self.rules(lines, "where", &labels, &dims, &derived, no_metrics);
+        let (launchable, wrong) = self.launchable(&self.names(&dims, &labels, &derived, no_metrics));
+        filters.extend(launchable);
+        self.walker.diagnostics.extend(wrong);
         let columns = self.columns(&frame, is_collective, &dims);
         self.no_name_of_two_columns(lines, &columns);
         let derived_columns = rule::columns(&derived);

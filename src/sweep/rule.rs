@@ -25,6 +25,14 @@ pub struct Rule {
     pub expression: Expression,
 }
 
+impl Rule {
+    /// Whether it is true or false.
+    #[must_use]
+    pub fn is_condition(&self) -> bool {
+        self.expression.kind() == Kind::Bool
+    }
+}
+
 impl Resolver<'_> {
     /// The named expressions of a section, in the order of their names; derived values in the order of their needs.
     pub(super) fn rules(
@@ -67,8 +75,7 @@ impl Resolver<'_> {
             }
         }
         for rule in &rules {
-            let is_condition = rule.expression.kind() == Kind::Bool;
-            if section != "derive" && !is_condition {
+            if section != "derive" && !rule.is_condition() {
                 let message =
                     format!("`{section}.{}` is {}, not a condition", rule.name, rule.expression.kind().describe());
                 self.complain(Diagnostic::error(message).at(rule.place).help("compare it with something: `tp <= 8`"));
@@ -120,7 +127,7 @@ impl Resolver<'_> {
 }
 
 /// A line `name: expression`.
-fn compile(entry: &Entry, names: &Names<'_>) -> Result<Rule, Diagnostic> {
+pub(super) fn compile(entry: &Entry, names: &Names<'_>) -> Result<Rule, Diagnostic> {
     let Some(text) = entry.node.scalar() else {
         return Err(Diagnostic::error(format!("`{}` takes an expression, not {}", entry.key, entry.node.kind()))
             .at(entry.node.place)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::axis::{Alternative, Axis, Setting};
 use super::foreign::{known_keys, readable, section_help};
+use super::framework;
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
 use super::outside::{self, Loader, Named};
@@ -92,6 +93,8 @@ pub struct Walker {
     pub memory_bandwidth: Option<f64>,
     /// Lists of algorithms by dimension: how many each has, and where it stands.
     pub by_dimension: Vec<(usize, Place)>,
+    /// The frameworks that plans are limited to.
+    pub frameworks: Vec<framework::Framework>,
     /// What files say that is worth knowing.
     pub cautions: Vec<Diagnostic>,
     /// Names that are being looked up, to find cycles.
@@ -281,6 +284,8 @@ impl Walker {
         let lines = merge(path, entries, over);
         if path == "cluster.network" {
             self.network(&lines, frame);
+        } else if path == framework::PATH {
+            self.framework(label, &lines);
         } else {
             for (name, place, nodes) in &lines {
                 self.line(path, name, *place, nodes, frame);
@@ -364,7 +369,12 @@ impl Walker {
         } else {
             let name = path.rsplit('.').next().unwrap_or(path);
             match NAMED.iter().position(|named| *named == name) {
-                Some(k) if path == name || path == format!("cluster.{name}") => NAMES_FROM + k,
+                Some(k)
+                    if path == name
+                        || ["cluster", "plan"].iter().any(|section| path == format!("{section}.{name}")) =>
+                {
+                    NAMES_FROM + k
+                }
                 _ => return,
             }
         };
@@ -475,19 +485,6 @@ impl Walker {
             None => diagnostic,
         });
     }
-
-    /// A key of a later version.
-    pub fn later(&mut self, path: &str, name: &str, place: Place) {
-        if !path.is_empty() {
-            self.unread.push(path.to_owned());
-        }
-        let what = LATER.iter().find(|later| later.0 == name).map_or("", |later| later.1);
-        self.complain(
-            Diagnostic::error(format!("`{name}` is not understood yet: {what}"))
-                .at(place)
-                .help("this version cannot take it into account: remove the line to run without it"),
-        );
-    }
 }
 
 /// The value that a line takes, and the mappings that go over it: a name, a list or a preset goes over all before it.
@@ -555,6 +552,7 @@ fn is_section(path: &str) -> bool {
             | "plan"
             | "collectives"
             | "memory.local"
+            | framework::PATH
     ) || is_tier(path)
         || (path.starts_with("cluster.network.") && path.matches('.').count() == 2)
 }

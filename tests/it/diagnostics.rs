@@ -116,7 +116,7 @@ mistakes! {
         &WHOLE[WHOLE.find("    nvlink").expect("a network")..WHOLE.find("plan:").expect("a plan")],
         "    topology: [Ring, Switch]\n    npus_count: [8, 4]\n    bandwidth: [50, 25]\n    latency: [500, 500]\n",
     );
-    a_framework_comes_later: instead("tp: 8", "tp: 8, framework: torchtitan");
+    a_framework_is_a_preset_or_a_name: instead("tp: 8", "tp: 8, framework: torchtitain");
     the_references_rules_need_the_event_driven_engine: with("rules: astra_sim");
     queues_need_the_event_driven_engine: with("collectives:\n  active_chunks: 4\n  dimension_order: themis\n  chunk_order: [fifo, rg]");
     single_messages_need_the_event_driven_engine: "workload: {collective: all_reduce, size: 1 GB}\ncluster: {congestion: aware, network: {a: {block: ring, size: 8, bandwidth: 1 GB/s}}}\ncollectives: {local_reduction: false, multi_dim: all, queues: [1, 2], rendezvous: true}\n";
@@ -212,7 +212,7 @@ fn a_bare_number_of_an_override_is_shown_with_its_unit() {
 
 #[test]
 fn an_override_of_a_later_version_is_refused_by_name() {
-    insta::assert_snapshot!(said(WHOLE.as_bytes(), &["-s", "plan.framework=torchtitan"]));
+    insta::assert_snapshot!(said(WHOLE.as_bytes(), &["-s", "cluster.oversubscription=2"]));
 }
 
 #[test]

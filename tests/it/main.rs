@@ -13,6 +13,7 @@ mod docs;
 mod export;
 mod faults;
 mod fidelity;
+mod frameworks;
 mod fuzz;
 mod golden;
 mod golden_files;
