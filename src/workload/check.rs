@@ -1,6 +1,6 @@
 //! `check`: can a point exist? Arithmetic on shapes and degrees alone: the model, divisibility, then capacity.
 
-use super::footprint::Footprint;
+use super::footprint::{Footprint, in_tiers};
 use super::infeasible::{Infeasible, Reason};
 use super::share::Share;
 use super::strategy::Strategy;
@@ -62,14 +62,17 @@ fn uneven(collective: Collective, system: &System) -> Option<u32> {
 
 /// Whether the fullest stage fits.
 fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
-    let footprint = Footprint::of(training, &Share::of(training), &system.software.keeping);
+    let (share, keeping) = (Share::of(training), &system.software.keeping);
+    let footprint = Footprint::of(training, &share, keeping);
     let refuse =
         |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
     let (demand, bound) = (footprint.total(), system.memory.usable());
     if demand > bound {
         return refuse(Reason::Memory, demand.as_real(), bound.as_real());
     }
-    for (tier, demand) in footprint.in_tiers.into_iter().enumerate().filter(|tier| tier.1 > Bytes::ZERO) {
+    for (tier, demand) in
+        in_tiers(training, &share, keeping).into_iter().enumerate().filter(|tier| tier.1 > Bytes::ZERO)
+    {
         let bound = system.memory.tiers.get(tier).map_or(Bytes::ZERO, Tier::share);
         if demand > bound {
             return refuse(Reason::TierMemory, demand.as_real(), bound.as_real());

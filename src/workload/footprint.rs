@@ -28,8 +28,6 @@ pub struct Footprint {
     pub buffers: Bytes,
     /// What lives in tiers beyond.
     pub offloaded: Bytes,
-    /// What an NPU holds of each tier at most, in whichever stage.
-    pub in_tiers: [Bytes; MAX_TIERS],
     /// The pipeline stage that is fullest.
     pub stage: u64,
 }
@@ -62,10 +60,7 @@ impl Footprint {
             let stage = share.stage(training, number);
             Self::of_stage(training, share, &stage, keeping)
         });
-        accounts.fold(Self::default(), |most, next| {
-            let in_tiers = std::array::from_fn(|tier| most.in_tiers[tier].max(next.in_tiers[tier]));
-            Self { in_tiers, ..if next.total() > most.total() { next } else { most } }
-        })
+        accounts.fold(Self::default(), |most, next| if next.total() > most.total() { next } else { most })
     }
 
     /// The account of one stage.
@@ -85,16 +80,10 @@ impl Footprint {
         let Training { precision, plan, model, .. } = training;
         let held = share.parameters(training, stage);
         let states = |bytes: f64, shards: Split| bytes * (held.dense / shards.dense + held.expert / shards.expert);
-        let weights = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
         let copies = keeping.gradient_copy && precision.gradient > precision.weight && plan.zero < 3;
         let copied = if copies { states(precision.weight, Split::both(1.0)) } else { 0.0 };
-        let held = [
-            states(weights, share.weight_shards),
-            in_flight(training, share, stage, keeping),
-            training.optimizer.state(training, share, stage),
-        ];
-        let local = offload::local(training, share, stage, held);
-        let in_tiers = offload::beyond(plan, held, local);
+        let parts = parts(training, share, stage, keeping);
+        let local = offload::local(training, share, stage, parts);
         let [weights, activations, optimizer] = local.map(Bytes::from_real);
 
         let words = if stage.last { real(model.vocab) / share.tensor } else { 0.0 };
@@ -110,11 +99,40 @@ impl Footprint {
             temporary: Bytes::from_real(temporary),
             logits: Bytes::from_real(logits),
             buffers: Bytes::from_real(buffers(training, share, stage, keeping)),
-            offloaded: in_tiers.into_iter().sum(),
-            in_tiers,
+            offloaded: offload::beyond(plan, parts, local).into_iter().sum(),
             stage: stage.number,
         }
     }
+}
+
+/// What a stage holds of what may be offloaded.
+fn parts(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> offload::Parts {
+    let Training { precision, plan, .. } = training;
+    let (held, shards) = (share.parameters(training, stage), share.weight_shards);
+    let weight = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
+    [
+        weight * (held.dense / shards.dense + held.expert / shards.expert),
+        in_flight(training, share, stage, keeping),
+        training.optimizer.state(training, share, stage),
+    ]
+}
+
+/// What an NPU holds of each tier at most, in whichever stage.
+#[must_use]
+pub fn in_tiers(training: &Training, share: &Share, keeping: &Keeping) -> [Bytes; MAX_TIERS] {
+    let mut most = [Bytes::ZERO; MAX_TIERS];
+    if training.plan.tiers().iter().all(Option::is_none) {
+        return most;
+    }
+    for (number, _) in stages_of(training, share) {
+        let stage = share.stage(training, number);
+        let parts = parts(training, share, &stage, keeping);
+        let local = offload::local(training, share, &stage, parts);
+        for (most, held) in most.iter_mut().zip(offload::beyond(&training.plan, parts, local)) {
+            *most = held.max(*most);
+        }
+    }
+    most
 }
 
 /// The gradient of the widest matrix of a dense layer, before it is added to those of more bytes: gate and up are one matrix.

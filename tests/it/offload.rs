@@ -97,10 +97,10 @@ fn two_layers_stay_and_the_ends_of_the_model() {
     assert_eq!(weights.offloaded.get(), 6 * LAYER);
     let activations = of(", offload_activations: pool");
     assert_eq!(none.activations.get(), 4 * activations.activations.get());
-    assert_eq!(activations.in_tiers[1].get(), 3 * activations.activations.get());
+    assert_eq!(activations.offloaded.get(), 3 * activations.activations.get());
     let all = of(", offload_weights: host, offload_activations: host, offload_optimizer: host");
     assert_eq!(all.optimizer, Bytes::ZERO);
-    assert_eq!(all.in_tiers[0].get(), 6 * LAYER + 3 * all.activations.get() + none.optimizer.get());
+    assert_eq!(all.offloaded.get(), 6 * LAYER + 3 * all.activations.get() + none.optimizer.get());
     assert_eq!(all.offloaded + all.total(), none.total());
 }
 
