@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 
 use divan::{Bencher, counter::ItemsCount};
-use polars::prelude::DataFrame;
 use starsweep::engine;
-use starsweep::results::Segment;
+use starsweep::results::sink::parquet::write_columns;
+use starsweep::results::{Segment, Table};
 use starsweep::run::evaluate::Evaluator;
 use starsweep::run::worker::Worker;
 use starsweep::run::{Layout, Progress, vocabulary};
@@ -109,8 +109,8 @@ fn evaluate(bencher: Bencher<'_, '_>) {
         for (job, system) in &questions {
             workload::build(job, &mut program);
             if workload::place(job, &system.network, &mut placement).is_ok() {
-                total +=
-                    engine::evaluate(&program, &placement, system).map_or(0, |report| report.total.as_picoseconds());
+                total += engine::evaluate(&program, &placement, system, &mut memo)
+                    .map_or(0, |report| report.total.as_picoseconds());
             }
         }
         total
@@ -123,8 +123,8 @@ fn a_segment_as_rows(bencher: Bencher<'_, '_>) {
     let layout = Layout::of(&sweep);
     let mut worker = Worker::new(&sweep, &layout, None);
     let (progress, stop) = (Progress::default(), AtomicBool::new(false));
-    let mut rows = |_, frame: &mut DataFrame| {
-        divan::black_box(frame.height());
+    let mut rows = |_, table: &Table| {
+        divan::black_box(table.rows());
         Ok(())
     };
     bencher
@@ -133,21 +133,20 @@ fn a_segment_as_rows(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 10)]
 fn write_a_segment(bencher: Bencher<'_, '_>) {
-    use starsweep::results::sink::Format;
     let sweep = quickstart();
     let layout = Layout::of(&sweep);
     let mut worker = Worker::new(&sweep, &layout, None);
-    let mut rows = DataFrame::empty();
-    let mut keep = |_, frame: &mut DataFrame| {
-        rows = frame.clone();
+    let mut bencher = Some(bencher);
+    let mut file = |_, table: &Table| {
+        if let Some(bencher) = bencher.take() {
+            bencher.bench_local(|| {
+                let mut out = Vec::new();
+                write_columns(table.schema(), table.rows(), table.arrays(), &[], &mut out).expect("a file");
+                out.len()
+            });
+        }
         Ok(())
     };
     let (progress, stop) = (Progress::default(), AtomicBool::new(false));
-    worker.evaluate(Segment { start: 0, end: 65_536 }, &progress, &stop, &mut keep).expect("rows");
-    bencher.bench_local(|| {
-        let mut frame = rows.clone();
-        let mut out = Vec::new();
-        Format::Parquet.part().write(&mut frame, &[], &mut out).expect("a file");
-        out.len()
-    });
+    worker.evaluate(Segment { start: 0, end: 65_536 }, &progress, &stop, &mut file).expect("rows");
 }

@@ -9,7 +9,8 @@ use thiserror::Error;
 
 use super::seal::{BLANK, SEAL_KEY, is_whole, seal};
 use super::segment::Segment;
-use super::sink::{Footer, Format};
+use super::sink::{Footer, Format, parquet};
+use super::table::Table;
 
 /// Version of the layout of a folder and of its segments; goes up when an older program could not read them.
 pub const FORMAT_VERSION: u32 = 2;
@@ -255,8 +256,11 @@ impl Store {
     ///
     /// # Errors
     /// If the disk does not take it.
-    pub fn write_segment(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
-        self.write_part(&self.points().join(segment.file_name()), frame)
+    pub fn write_segment(&self, segment: Segment, table: &Table) -> Result<(), StoreError> {
+        let path = self.points().join(segment.file_name());
+        self.write_part(&path, |footer, out| {
+            parquet::write_columns(table.schema(), table.rows(), table.arrays(), footer, out)
+        })
     }
 
     /// Writes refined points, as a segment is written.
@@ -266,15 +270,20 @@ impl Store {
     pub fn write_refined(&self, segment: Segment, frame: &mut DataFrame) -> Result<(), StoreError> {
         let folder = self.refined();
         fs::create_dir_all(&folder).map_err(at("make", &folder))?;
-        self.write_part(&folder.join(segment.file_name()), frame)
+        let path = folder.join(segment.file_name());
+        self.write_part(&path, |footer, out| Format::Parquet.part().write(frame, footer, out))
     }
 
     /// Writes a sealed table.
-    fn write_part(&self, path: &Path, frame: &mut DataFrame) -> Result<(), StoreError> {
+    fn write_part(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&Footer, &mut Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         let blank = (SEAL_KEY.to_owned(), BLANK.to_owned());
         let footer: Vec<_> = self.footer.iter().cloned().chain([blank]).collect();
-        Format::Parquet.part().write(frame, &footer, &mut bytes)?;
+        write(&footer, &mut bytes)?;
         seal(&mut bytes);
         self.write_file(path, |out| Ok(out.write_all(&bytes)?))
     }

@@ -26,6 +26,7 @@ pub mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use itertools::Itertools as _;
 use rayon::prelude::*;
@@ -125,17 +126,19 @@ pub fn run(sweep: &Sweep, order: &Order, progress: &Progress, stop: &AtomicBool)
     let missing: Vec<Segment> = all.filter_map(|stretch| stretch::left(stretch, &found.whole)).collect();
     progress.start(sweep.space.len(), missing.iter().map(|segment| segment.end - segment.start).sum());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(order.threads).build()?;
+    // A worker keeps its room, and what it knows, from stretch to stretch.
+    let idle = Mutex::new(Vec::new());
+    let take = || idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let outcome = pool.install(|| {
-        missing.par_iter().with_max_len(1).try_for_each_init(
-            || Worker::new(sweep, &layout, Some(&known)),
-            |worker, &stretch| {
-                let mut write = |segment, frame: &mut _| store.write_segment(segment, frame);
-                if !stop.load(Ordering::Relaxed) && worker.evaluate(stretch, progress, stop, &mut write)? {
-                    progress.stretch_done();
-                }
-                Ok::<(), StoreError>(())
-            },
-        )
+        missing.par_iter().with_max_len(1).try_for_each(|&stretch| {
+            let mut worker = take().unwrap_or_else(|| Worker::new(sweep, &layout, Some(&known)));
+            let mut write = |segment, table: &_| store.write_segment(segment, table);
+            if !stop.load(Ordering::Relaxed) && worker.evaluate(stretch, progress, stop, &mut write)? {
+                progress.stretch_done();
+            }
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+            Ok::<(), StoreError>(())
+        })
     });
     outcome?;
     let done = progress.stretches();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use itertools::{Either, Itertools as _};
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::anchor::{self, BOUNDLESS};
@@ -34,6 +35,10 @@ const BREATH: u64 = 1024;
 pub struct Worker<'a> {
     sweep: &'a Sweep,
     layout: &'a Layout,
+    /// The columns that show a slot in every row, not in the first alone, with what is added to its number.
+    shown: Vec<(usize, usize, f64)>,
+    /// Other columns that have a value in every row.
+    worked_out: Vec<usize>,
     evaluator: Evaluator,
     table: Table,
     /// The single metrics of the current point, NaN where there is none.
@@ -69,11 +74,18 @@ impl<'a> Worker<'a> {
     pub fn new(sweep: &'a Sweep, layout: &'a Layout, known: Option<&'a Known>) -> Self {
         let parts: Vec<MetricPart> = single_metrics().collect();
         let most_rows = super::segment_rows(sweep);
+        let varying = (0..layout.columns.len()).filter(|&column| !layout.columns[column].constant);
+        let (shown, worked_out) = varying.partition_map(|column| match shown(sweep, layout, column) {
+            Some((slot, more)) => Either::Left((column, slot, more)),
+            None => Either::Right(column),
+        });
         Self {
             sweep,
             layout,
+            shown,
+            worked_out,
             evaluator: Evaluator::default(),
-            table: Table::new(layout.columns.clone(), point::ID_LEN, 0),
+            table: Table::new(layout.columns.clone(), point::ID_LEN, index(most_rows)),
             metrics: vec![f64::NAN; parts.len()],
             parts,
             shapes: HashMap::new(),
@@ -95,7 +107,7 @@ impl<'a> Worker<'a> {
         stretch: Segment,
         progress: &Progress,
         stop: &AtomicBool,
-        write: &mut dyn FnMut(Segment, &mut DataFrame) -> Result<(), StoreError>,
+        write: &mut dyn FnMut(Segment, &Table) -> Result<(), StoreError>,
     ) -> Result<bool, StoreError> {
         progress.open();
         self.clear();
@@ -106,7 +118,7 @@ impl<'a> Worker<'a> {
         let mut best = f64::INFINITY;
         while let Some(number) = cursor.next_point(stretch.end) {
             if self.table.rows() as u64 == self.most_rows {
-                write(Segment { end: number, ..segment }, &mut self.table.frame()?)?;
+                write(Segment { end: number, ..segment }, &self.table)?;
                 segment.start = number;
                 self.clear();
             }
@@ -136,7 +148,7 @@ impl<'a> Worker<'a> {
         if best.is_finite() {
             progress.best(best);
         }
-        write(segment, &mut self.table.frame()?)?;
+        write(segment, &self.table)?;
         Ok(true)
     }
 
@@ -260,11 +272,18 @@ impl<'a> Worker<'a> {
         {
             verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
         }
-        for (column, origin) in self.layout.origins.iter().enumerate() {
-            if !self.table.wants(column) {
-                continue;
+        let is_first = self.table.rows() == 1;
+        let all = if is_first {
+            self.layout.columns.len()
+        } else {
+            for &(column, slot, more) in &self.shown {
+                self.table.push(column, inputs.get(slot) + more);
             }
-            let value = match *origin {
+            self.worked_out.len()
+        };
+        for k in 0..all {
+            let column = if is_first { k } else { self.worked_out[k] };
+            let value = match self.layout.origins[column] {
                 Origin::Status => real(verdict.status as u64),
                 Origin::Reason => verdict.reason,
                 Origin::Demand => verdict.demand,
@@ -273,8 +292,7 @@ impl<'a> Worker<'a> {
                     let input = &self.sweep.columns[k];
                     match input.from {
                         From::Shape => shape(&mut self.shapes, &mut self.table, column, inputs, system),
-                        // The first word is `none`.
-                        From::Tier(_) => input.number(inputs) + 1.0,
+                        From::Tier(_) => input.number(inputs) + PLACE_OF_TIERS,
                         From::Algorithm(_) => {
                             Written::of(input.number(inputs)).map_or(f64::NAN, |it| real(it.place() as u64))
                         }
@@ -307,6 +325,20 @@ impl<'a> Worker<'a> {
         let column = self.layout.origins.iter().position(|&origin| origin == Origin::Reason).unwrap_or(0);
         let reason = self.table.word(column, text);
         Verdict { status: Status::Error, reason, demand: f64::NAN, bound: f64::NAN }
+    }
+}
+
+/// Of the words of a tier's column the first is `none`.
+const PLACE_OF_TIERS: f64 = 1.0;
+
+/// The slot whose number a column shows, and what is added to it; none if the column is worked out.
+fn shown(sweep: &Sweep, layout: &Layout, column: usize) -> Option<(usize, f64)> {
+    let Origin::Input(k) = layout.origins[column] else { return None };
+    let input = &sweep.columns[k];
+    match input.from {
+        From::Shape | From::Algorithm(_) => None,
+        From::Tier(slot) => Some((slot, PLACE_OF_TIERS)),
+        _ => Some((input.slot()?, 0.0)),
     }
 }
 
