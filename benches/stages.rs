@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 
 use divan::{Bencher, counter::ItemsCount};
-use starsweep::engine;
+use starsweep::engine::{self, Memo};
 use starsweep::results::sink::parquet::write_columns;
 use starsweep::results::{Segment, Table};
 use starsweep::run::evaluate::Evaluator;
@@ -103,7 +103,7 @@ fn price_a_collective(bencher: Bencher<'_, '_>) {
 fn evaluate(bencher: Bencher<'_, '_>) {
     let questions: Vec<_> = feasible(&quickstart()).iter().map(Evaluator::question).collect();
     let mut placement = Placement::default();
-    let mut program = Program::default();
+    let (mut program, mut memo) = (Program::default(), Memo::default());
     bencher.counter(ItemsCount::new(questions.len())).bench_local(|| {
         let mut total = 0;
         for (job, system) in &questions {

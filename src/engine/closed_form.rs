@@ -2,9 +2,10 @@
 
 use arrayvec::ArrayVec;
 
+use super::memo::{Memo, Priced, Question};
 use super::report::Report;
-use crate::system::collective::Collective;
 use crate::system::hierarchy::{self, Cost};
+use crate::system::network::Spans;
 use crate::system::npu::Bound;
 use crate::system::{MAX_DIMS, System};
 use crate::units::{Bytes, Delay, Time, real};
@@ -15,7 +16,7 @@ use crate::workload::schedule::{Pace, Passage};
 
 /// What one microbatch, or the end of a step, costs an NPU.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tally {
+pub(super) struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
     /// Of the model's own arithmetic what kernels take that the local memory bounds.
@@ -33,17 +34,13 @@ struct Tally {
 }
 
 impl Tally {
-    /// Bytes sent in all dimensions.
-    fn all_sent(&self) -> f64 {
-        self.sent.iter().sum()
-    }
-
     fn total(&self) -> Time {
         self.exposed.iter().copied().sum()
     }
 
     fn add(&mut self, other: &Self, times: u64, dimensions: usize) {
-        for (mine, theirs) in self.exposed.iter_mut().zip(&other.exposed) {
+        // Most accounts of most blocks are empty.
+        for (mine, theirs) in self.exposed.iter_mut().zip(&other.exposed).filter(|pair| *pair.1 > Time::ZERO) {
             *mine += *theirs * times;
         }
         self.data_busy += other.data_busy * times;
@@ -69,7 +66,7 @@ impl Tally {
     ///
     /// P the time of data-parallel traffic on a dimension, others that of other traffic there. One dimension: 8 ms beneath a
     /// pass of 10 ms in which others send for 4 ms leave 2 ms.
-    fn left(data: Time, pass: Time, own: &[[Time; 2]; MAX_DIMS], others: impl Fn(usize) -> Time) -> Time {
+    fn left(data: Time, pass: Time, own: &[[Time; 2]], others: impl Fn(usize) -> Time) -> Time {
         let most = own.iter().map(|busy| busy[0]).max().unwrap_or(Time::ZERO).as_seconds();
         let mut waits = 0.0_f64;
         for (k, busy) in own.iter().enumerate().filter(|(_, busy)| busy[0] > Time::ZERO) {
@@ -90,68 +87,44 @@ struct ClassCost {
     passage: Passage,
 }
 
-/// How many prices are remembered: more than the different collectives of any class.
-const REMEMBERED: usize = 24;
-/// How many blocks that stages share are remembered: layers of two kinds, in each pass.
+/// How many blocks of a program are found by their place: layers of two kinds, in each pass.
 const SHARED: usize = 6;
 
-/// Prices of the collectives and blocks of one program: the classes and passes of a job ask for the same few again and again.
+/// Prices of the operations of one program.
 struct Prices<'a> {
     placement: &'a Placement,
     system: &'a System,
-    known: ArrayVec<(Collective, Group, Bytes, Time), REMEMBERED>,
-    /// Bytes sent by each known one in each span of its group, and how long they keep it busy.
-    sent: ArrayVec<ArrayVec<(f64, Time), MAX_DIMS>, REMEMBERED>,
-    /// Blocks by their first operation.
-    blocks: ArrayVec<(usize, Tally), SHARED>,
+    /// Of this machine.
+    memo: &'a mut Memo,
+    /// Layers that stages share, by their first operation.
+    layers: ArrayVec<(usize, Tally), SHARED>,
 }
 
 impl<'a> Prices<'a> {
-    fn new(placement: &'a Placement, system: &'a System) -> Self {
-        Self { placement, system, known: ArrayVec::new(), sent: ArrayVec::new(), blocks: ArrayVec::new() }
-    }
-
-    /// The time of a collective; what it sends and how long it keeps dimensions busy is added to `tally`.
-    fn collective(
-        &mut self,
-        (collective, group, size): (Collective, Group, Bytes),
-        kind: usize,
-        tally: &mut Tally,
-    ) -> Time {
-        let spans = self.placement.spans(group);
-        let found = self.known.iter().position(|known| (known.0, known.1, known.2) == (collective, group, size));
-        let k = found.unwrap_or_else(|| {
-            if self.known.is_full() {
-                self.known.clear();
-                self.sent.clear();
-            }
-            let cost = Cost::of(collective, size, spans, self.system);
-            let latency = if group == Group::Everyone { Delay::ZERO } else { self.system.software.collective_latency };
-            let delay = if cost.delay == Delay::ZERO { Delay::ZERO } else { cost.delay + latency };
-            self.known.push((collective, group, size, delay.round()));
-            self.sent.push(cost.sent.iter().copied().zip(cost.busy.iter().map(|busy| busy.round())).collect());
-            self.known.len() - 1
-        });
-        for (span, &(bytes, time)) in spans.iter().zip(&self.sent[k]) {
-            tally.sent[span.dim] += bytes;
-            tally.busy[span.dim][kind] += time;
-        }
-        self.known[k].3
+    fn new(placement: &'a Placement, system: &'a System, memo: &'a mut Memo) -> Self {
+        Self { placement, system, memo, layers: ArrayVec::new() }
     }
 
     /// The operations of one block, once.
     fn block(&mut self, program: &Program, block: &Block) -> Tally {
-        let is_shared = block.dispatches > 0.0;
-        if let Some((_, tally)) = self.blocks.iter().find(|(start, _)| is_shared && *start == block.start) {
+        let operations = program.operations_of(block);
+        if block.dispatches == 0.0 {
+            return self.operations(operations, program.overlap);
+        }
+        let manner = (block.dispatches, program.overlap);
+        if let Some((_, tally)) = self.layers.iter().find(|layer| layer.0 == block.start) {
             return *tally;
         }
-        let mut tally = self.operations(program.operations_of(block), program.overlap);
-        let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
-        let wait = self.system.software.host_wait(busy.as_delay(), block.dispatches).round();
-        tally.exposed[Account::Host as usize] += wait;
-        if is_shared {
-            let _ = self.blocks.try_push((block.start, tally));
-        }
+        let known = self.memo.layer(operations, manner, self.placement).copied();
+        let tally = known.unwrap_or_else(|| {
+            let mut tally = self.operations(operations, program.overlap);
+            let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
+            let wait = self.system.software.host_wait(busy.as_delay(), block.dispatches).round();
+            tally.exposed[Account::Host as usize] += wait;
+            self.memo.keep(operations, manner, self.placement, &tally);
+            tally
+        });
+        let _ = self.layers.try_push((block.start, tally));
         tally
     }
 
@@ -162,9 +135,7 @@ impl<'a> Prices<'a> {
         let (mut pair, mut whole) = (Pair::default(), Pair::default());
         let mut beside = Transfers::default();
         for operation in operations {
-            let before = tally.all_sent();
-            let time = self.operation(operation, &mut tally);
-            let sent = tally.all_sent() - before;
+            let (time, sent) = self.operation(operation, &mut tally);
             tally.is_beyond |= time == Time::MAX;
             let account = operation.account as usize;
             match operation.work {
@@ -183,15 +154,13 @@ impl<'a> Prices<'a> {
                     beside.moved += (read + written).as_real();
                 }
                 _ if operation.beside == Beside::Block => {
-                    whole.beside[account] += time;
-                    whole.sent += sent;
+                    whole.add(account, time, sent);
                 }
                 _ if operation.beside == Beside::Next => {
                     if pair.computing > Time::ZERO {
                         pair.close(&mut tally, self.system);
                     }
-                    pair.beside[account] += time;
-                    pair.sent += sent;
+                    pair.add(account, time, sent);
                 }
                 _ => {
                     pair.close(&mut tally, self.system);
@@ -205,39 +174,63 @@ impl<'a> Prices<'a> {
         tally
     }
 
-    /// One operation by itself.
-    fn operation(&mut self, operation: &Operation, tally: &mut Tally) -> Time {
+    /// One operation by itself: how long it takes, and bytes that it sends; in which dimensions is added to `tally`.
+    fn operation(&mut self, operation: &Operation, tally: &mut Tally) -> (Time, f64) {
+        let (placement, system) = (self.placement, self.system);
         match operation.work {
             Work::Compute(kernel) => {
-                let (delay, bound) = self.system.npu.cost(&kernel, &self.system.software);
+                let (delay, bound) = system.npu.cost(&kernel, &system.software);
                 let time = delay.round();
                 if bound == Bound::Memory && operation.account == Account::Compute {
                     tally.memory_bound += time;
                 }
-                time
+                (time, 0.0)
             }
             Work::Transfer { tier, read, written } => {
-                let tier = self.system.memory.tiers.get(usize::from(tier));
-                tier.map_or(Time::ZERO, |tier| tier.transfer(read.max(written)).round())
+                let tier = system.memory.tiers.get(usize::from(tier));
+                (tier.map_or(Time::ZERO, |tier| tier.transfer(read.max(written)).round()), 0.0)
             }
             Work::Send { size } => {
-                let spans = self.placement.spans(Group::Pipeline);
-                if let Some(span) = spans.last() {
+                let spans = placement.spans(Group::Pipeline);
+                let delay = hierarchy::send(size, spans, system) + system.software.collective_latency;
+                let sent = spans.last().map_or(0.0, |span| {
                     tally.sent[span.dim] += size.as_real();
-                }
-                (hierarchy::send(size, spans, self.system) + self.system.software.collective_latency).round()
+                    size.as_real()
+                });
+                (delay.round(), sent)
             }
             Work::Collective { collective, group, size } => {
-                self.collective((collective, group, size), usize::from(!operation.is_data_stream()), tally)
+                let spans = placement.spans(group);
+                let price = || price((collective, group, size), spans, system);
+                let priced = self.memo.collective((collective, group, size), spans, price);
+                let kind = usize::from(!operation.is_data_stream());
+                let mut sent = 0.0;
+                for (span, &(bytes, time)) in spans.iter().zip(&priced.sent) {
+                    tally.sent[span.dim] += bytes;
+                    tally.busy[span.dim][kind] += time;
+                    sent += bytes;
+                }
+                (priced.time, sent)
             }
         }
     }
 }
 
+/// What a collective costs. One that is the whole job pays for no software.
+fn price(question: Question, spans: &Spans, system: &System) -> Priced {
+    let (collective, group, size) = question;
+    let cost = Cost::of(collective, size, spans, system);
+    let latency = if group == Group::Everyone { Delay::ZERO } else { system.software.collective_latency };
+    let delay = if cost.delay == Delay::ZERO { Delay::ZERO } else { cost.delay + latency };
+    let sent = cost.sent.iter().copied().zip(cost.busy.iter().map(|busy| busy.round())).collect();
+    Priced { question, spans: spans.clone(), time: delay.round(), sent }
+}
+
 /// Of the model's own arithmetic in a step of a rank class, what kernels take that the local memory bounds.
 #[must_use]
 pub fn memory_bound(program: &Program, class: &RankClass, placement: &Placement, system: &System) -> Time {
-    let mut prices = Prices::new(placement, system);
+    let mut memo = Memo::of_one();
+    let mut prices = Prices::new(placement, system, &mut memo);
     let of_block = |block: &Block| {
         let times = if block.phase == Phase::Step { 1 } else { program.microbatches };
         let mut tally = Tally::default();
@@ -254,31 +247,39 @@ pub fn memory_bound(program: &Program, class: &RankClass, placement: &Placement,
 /// How long an operation takes if nothing else goes on.
 #[must_use]
 pub fn alone(operation: &Operation, placement: &Placement, system: &System) -> Time {
-    Prices::new(placement, system).operation(operation, &mut Tally::default())
+    Prices::new(placement, system, &mut Memo::of_one()).operation(operation, &mut Tally::default()).0
 }
 
 /// Bytes that an NPU sends in an operation.
 #[must_use]
 pub fn sent(operation: &Operation, placement: &Placement, system: &System) -> f64 {
-    let mut tally = Tally::default();
-    Prices::new(placement, system).operation(operation, &mut tally);
-    tally.all_sent()
+    Prices::new(placement, system, &mut Memo::of_one()).operation(operation, &mut Tally::default()).1
 }
 
 /// Communication and the computations that it runs beside.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
     beside: [Time; Account::COUNT],
+    /// Of all accounts.
+    all: Time,
     computing: Time,
     /// Bytes that are sent.
     sent: f64,
 }
 
 impl Pair {
+    fn add(&mut self, account: usize, time: Time, sent: f64) {
+        self.beside[account] += time;
+        self.all += time;
+        self.sent += sent;
+    }
+
     /// Both are over: what is left of communication, and what its hidden part costs [`System::paid`].
     fn close(&mut self, tally: &mut Tally, system: &System) {
-        let beside: Time = self.beside.iter().copied().sum();
-        if beside > Time::ZERO {
+        let beside = self.all;
+        if beside == Time::ZERO {
+            self.computing = Time::ZERO;
+        } else {
             let hidden = beside.min(self.computing);
             let exposed = beside.saturating_sub(hidden) + system.paid(hidden, beside, self.sent);
             let share = exposed.as_seconds() / beside.as_seconds();
@@ -287,8 +288,8 @@ impl Pair {
                     *exposed += (time.as_delay() * share).round();
                 }
             }
+            *self = Self::default();
         }
-        *self = Self::default();
     }
 }
 
@@ -327,8 +328,14 @@ impl Transfers {
 ///
 /// # Errors
 /// [`Reason::TimeRange`] if the time does not fit.
-pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Result<Report, Infeasible> {
-    let mut prices = Prices::new(placement, system);
+pub fn evaluate(
+    program: &Program,
+    placement: &Placement,
+    system: &System,
+    memo: &mut Memo,
+) -> Result<Report, Infeasible> {
+    memo.turn_to(system);
+    let mut prices = Prices::new(placement, system, memo);
     let mut slowest: Option<(Time, ClassCost)> = None;
     let mut end = Time::ZERO;
     let mut pace = Pace::default();
@@ -375,6 +382,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
 fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> ClassCost {
     let mut cost = ClassCost::default();
     let mut layers = 1;
+    let dims = prices.system.network.dims.len();
     for block in program.blocks_of(class) {
         let mut once = prices.block(program, block);
         if program.overlap_sends && program.is_message(block) {
@@ -394,7 +402,8 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             let ahead = if program.gradients() == Phase::Weights { 0 } else { (v - 1) * program.stages };
             let beneath = |pass: &Tally| {
                 let part = |share: u64, window: u64| {
-                    let own = once.busy.map(|busy| busy.map(|time| time * share / layers));
+                    let own = once.busy[..dims].iter().map(|busy| busy.map(|time| time * share / layers));
+                    let own: ArrayVec<_, MAX_DIMS> = own.collect();
                     let window = |time: Time| but_one(time) * window / v;
                     let others = |k: usize| window(pass.busy[k][0] + pass.busy[k][1]);
                     Tally::left(data * share / layers, window(pass.total()), &own, others)
@@ -419,7 +428,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
                 Some(Phase::Weights) => data / layers + beneath(&cost.weights),
                 Some(_) => data / layers + beneath(&cost.backward),
                 None if block.phase == Phase::Step => data,
-                None => Tally::left(data, rest, &once.busy, |k| once.busy[k][1]),
+                None => Tally::left(data, rest, &once.busy[..dims], |k| once.busy[k][1]),
             };
             once.exposed[Account::Data as usize] = left + prices.system.paid(hidden, data, once.data_sent);
         }
@@ -433,7 +442,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
             Phase::Step => &mut cost.step,
         };
         cost.passage.add(once.total(), once.hidden_sends, block);
-        tally.add(&once, block.repeat, prices.system.network.dims.len());
+        tally.add(&once, block.repeat, dims);
     }
     cost
 }

@@ -2,9 +2,11 @@
 
 pub mod closed_form;
 pub mod event_driven;
+pub mod memo;
 pub mod report;
 
 pub use closed_form::evaluate;
+pub use memo::Memo;
 pub use report::Report;
 
 /// Goes up with every change that moves a number; results of different versions never mix.

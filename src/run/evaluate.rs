@@ -1,6 +1,6 @@
-//! One point: check, place, build, evaluate. Neighbouring points that run the same job share its program.
+//! One point: check, place, build, evaluate. Neighbouring points that run the same job share its program, and prices.
 
-use crate::engine::{self, Report, event_driven};
+use crate::engine::{self, Memo, Report, event_driven};
 use crate::sweep::{Fidelity, Inputs, point};
 use crate::system::System;
 use crate::workload::{self, Footprint, Infeasible, Job, Placement, Program};
@@ -20,6 +20,7 @@ pub struct Evaluator {
     program: Program,
     placement: Placement,
     built: Option<Job>,
+    memo: Memo,
 }
 
 impl Evaluator {
@@ -31,14 +32,15 @@ impl Evaluator {
         let footprint = workload::check(job, system)?;
         let with_account = |infeasible| Infeasible { footprint: Some(footprint), ..infeasible };
         workload::place(job, &system.network, &mut self.placement).map_err(with_account)?;
-        if self.built.as_ref() != Some(job) {
+        let unplaced = job.unplaced();
+        if self.built != Some(unplaced) {
             // Forgotten while it is written: a panic leaves no half of a program behind.
             self.built = None;
             workload::build(job, &mut self.program);
-            self.built = Some(*job);
+            self.built = Some(unplaced);
         }
         let report = match fidelity {
-            Fidelity::ClosedForm => engine::evaluate(&self.program, &self.placement, system),
+            Fidelity::ClosedForm => engine::evaluate(&self.program, &self.placement, system, &mut self.memo),
             Fidelity::EventDriven => event_driven::evaluate(&self.program, &self.placement, system),
         };
         Ok(Evaluation { footprint, report: report.map_err(with_account)? })

@@ -57,6 +57,19 @@ pub enum Job {
     },
 }
 
+impl Job {
+    /// What its program is made of: all of it but which NPUs are neighbours, which the placement says.
+    #[must_use]
+    pub const fn unplaced(self) -> Self {
+        match self {
+            Self::Training(training) => {
+                Self::Training(Training { plan: Plan { order: Order::ALL[0], ..training.plan }, ..training })
+            }
+            Self::Recorded | Self::Collective { .. } => self,
+        }
+    }
+}
+
 /// One step of training: forward and backward over a global batch, then the optimizer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Training {

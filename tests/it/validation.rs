@@ -19,7 +19,7 @@ pub fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
     let (mut program, mut placement) = (Program::default(), Placement::default());
     workload::place(job, &system.network, &mut placement).ok()?;
     workload::build(job, &mut program);
-    let closed = engine::evaluate(&program, &placement, system).expect("a report");
+    let closed = engine::evaluate(&program, &placement, system, &mut engine::Memo::default()).expect("a report");
     let simulated = event_driven::evaluate(&program, &placement, system);
     Some([closed, simulated.unwrap_or_else(|why| panic!("{why:?} {job:?}"))])
 }
@@ -183,7 +183,8 @@ fn a_time_that_does_not_fit_is_told_by_both() {
                 let (mut program, mut placement) = (Program::default(), Placement::default());
                 workload::place(&job, &system.network, &mut placement).expect("a place");
                 workload::build(&job, &mut program);
-                let closed = engine::evaluate(&program, &placement, &system).expect_err("too long");
+                let closed = engine::evaluate(&program, &placement, &system, &mut engine::Memo::default())
+                    .expect_err("too long");
                 let simulated = event_driven::evaluate(&program, &placement, &system).expect_err("too long");
                 assert_eq!([closed.reason, simulated.reason], [Reason::TimeRange; 2], "{collective:?} {rules:?}");
             }

@@ -62,9 +62,9 @@ impl Outcome<'_> {
     /// Model FLOPs of an NPU a second.
     #[must_use]
     pub fn model_rate(&self) -> Option<f64> {
-        let training = self.training()?;
+        let (training, seconds) = (self.training()?, self.seconds()?);
         let flops = training.model.flops_per_token(training.seq_len) * real(training.tokens());
-        Some(flops / self.seconds()? / self.npus)
+        Some(flops / seconds / self.npus)
     }
 
     /// What binds: the longest part of the time, and how long it is; the first of equals. The parts are the accounts' exposed times,

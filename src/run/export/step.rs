@@ -1,6 +1,6 @@
 //! A point's step, built: its program, placed on its system.
 
-use crate::engine::{self, event_driven};
+use crate::engine::{self, Memo, event_driven};
 use crate::sweep::Fidelity;
 use crate::system::System;
 use crate::system::machine::Machine;
@@ -41,7 +41,9 @@ impl Step {
     /// As the evaluator has it.
     pub fn time(&self, fidelity: Fidelity) -> Result<Time, Infeasible> {
         let report = match fidelity {
-            Fidelity::ClosedForm => engine::evaluate(&self.program, &self.placement, &self.system),
+            Fidelity::ClosedForm => {
+                engine::evaluate(&self.program, &self.placement, &self.system, &mut Memo::default())
+            }
             Fidelity::EventDriven => event_driven::evaluate(&self.program, &self.placement, &self.system),
         };
         Ok(report?.total)

@@ -1,0 +1,146 @@
+//! The memo: what collectives and layers cost at the points before, which their neighbours ask again.
+//!
+//! A price is a function of what is asked, and that is compared whole: whether it was known changes no number.
+
+use arrayvec::ArrayVec;
+
+use super::closed_form::Tally;
+use crate::system::System;
+use crate::system::collective::Collective;
+use crate::system::network::{MAX_DIMS, Spans};
+use crate::units::{Bytes, Time, index};
+use crate::workload::placement::{Group, Placement};
+use crate::workload::program::{Operation, Work};
+
+/// How many collectives are remembered: some times as many as a job has in all orders of its degrees.
+const COLLECTIVES: usize = 128;
+/// How many layers are remembered: there and back, in some places of their groups.
+const LAYERS: usize = 32;
+
+/// A collective of a whole buffer of so many bytes.
+pub type Question = (Collective, Group, Bytes);
+
+/// How the operations of a layer run: how many the host sends, and whether data-parallel traffic runs beside the others.
+pub type Manner = (f64, bool);
+
+/// What one machine charged lately.
+#[derive(Debug)]
+pub struct Memo {
+    /// The machine, and the how manieth it is.
+    system: Option<System>,
+    machine: u64,
+    /// Collectives, each at the place that its hash says, with the machine that was asked.
+    collectives: Vec<Option<(u64, Priced)>>,
+    /// Layers, the newest in the place of the oldest.
+    layers: Vec<Layer>,
+    /// How many of them are of this machine, and which of them goes next.
+    known: usize,
+    oldest: usize,
+}
+
+/// A collective, and what it costs.
+#[derive(Debug, Clone)]
+pub struct Priced {
+    /// Which one.
+    pub question: Question,
+    /// Where its group lies.
+    pub spans: Spans,
+    /// From its start to its end.
+    pub time: Time,
+    /// Bytes sent in each span, and how long they keep it busy.
+    pub sent: ArrayVec<(f64, Time), MAX_DIMS>,
+}
+
+/// Operations of a layer, and what they cost.
+#[derive(Debug)]
+struct Layer {
+    operations: Vec<Operation>,
+    manner: Manner,
+    /// Where the groups lie that they name.
+    lies: Vec<(Group, Spans)>,
+    tally: Tally,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        Self::with_places(COLLECTIVES)
+    }
+}
+
+impl Memo {
+    /// For one question.
+    #[must_use]
+    pub fn of_one() -> Self {
+        Self::with_places(1)
+    }
+
+    fn with_places(places: usize) -> Self {
+        let collectives = vec![None; places];
+        Self { system: None, machine: 0, collectives, layers: Vec::new(), known: 0, oldest: 0 }
+    }
+
+    /// Forgets what another machine charged.
+    pub fn turn_to(&mut self, system: &System) {
+        if self.system.as_ref() != Some(system) {
+            self.system = Some(system.clone());
+            self.machine += 1;
+            (self.known, self.oldest) = (0, 0);
+        }
+    }
+
+    /// What a collective costs; `price` says it if it is not known.
+    pub fn collective(&mut self, question: Question, spans: &Spans, price: impl FnOnce() -> Priced) -> &Priced {
+        let (machine, places) = (self.machine, self.collectives.len());
+        let place = &mut self.collectives[index(hash(question, spans)) % places];
+        let is_known =
+            |(asked, known): &(u64, Priced)| *asked == machine && known.question == question && known.spans == *spans;
+        if !place.as_ref().is_some_and(is_known) {
+            *place = None;
+        }
+        &place.get_or_insert_with(|| (machine, price())).1
+    }
+
+    /// What a layer costs, if it is known.
+    pub(super) fn layer(&self, operations: &[Operation], manner: Manner, placement: &Placement) -> Option<&Tally> {
+        let is_same = |layer: &&Layer| {
+            layer.manner == manner
+                && layer.lies.iter().all(|(group, spans)| placement.spans(*group) == spans)
+                && layer.operations == operations
+        };
+        self.layers[..self.known].iter().find(is_same).map(|layer| &layer.tally)
+    }
+
+    /// Remembers what a layer costs, in the place of the oldest.
+    pub(super) fn keep(&mut self, operations: &[Operation], manner: Manner, placement: &Placement, tally: &Tally) {
+        let place = self.oldest;
+        if self.layers.len() <= place {
+            self.layers.push(Layer { operations: Vec::new(), manner, lies: Vec::new(), tally: *tally });
+        }
+        let layer = &mut self.layers[place];
+        layer.operations.clear();
+        layer.operations.extend_from_slice(operations);
+        layer.lies.clear();
+        for operation in operations {
+            let group = match operation.work {
+                Work::Collective { group, .. } => group,
+                Work::Send { .. } => Group::Pipeline,
+                Work::Compute(_) | Work::Transfer { .. } => continue,
+            };
+            if layer.lies.iter().all(|known| known.0 != group) {
+                layer.lies.push((group, placement.spans(group).clone()));
+            }
+        }
+        (layer.manner, layer.tally) = (manner, *tally);
+        self.known = self.known.max(place + 1);
+        self.oldest = (self.oldest + 1) % LAYERS;
+    }
+}
+
+/// A number that is rarely the same for two collectives.
+fn hash((collective, group, size): Question, spans: &Spans) -> u64 {
+    /// 2^64 over the golden ratio: its multiples are spread evenly.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, value: u64| (hash ^ value).wrapping_mul(SPREAD).rotate_left(32);
+    let places = spans.iter().flat_map(|span| [span.dim as u64, span.members.into(), span.stride.into()]);
+    places.fold(mix(mix(size.get(), collective as u64), group as u64), mix)
+}
