@@ -33,11 +33,10 @@ impl Bits {
         self
     }
 
-    /// Without a slot.
-    #[must_use]
-    pub const fn without(mut self, slot: usize) -> Self {
-        self.0[slot / 64] &= !(1 << (slot % 64));
-        self
+    /// Puts a slot in, or takes it out, in its place: the other words are not touched.
+    pub const fn put(&mut self, slot: usize, is_in: bool) {
+        let (word, bit) = (&mut self.0[slot / 64], 1 << (slot % 64));
+        *word = if is_in { *word | bit } else { *word & !bit };
     }
 
     /// Whether a slot is in it.
@@ -67,7 +66,11 @@ mod tests {
     #[test]
     fn slots_come_and_go() {
         let set = Bits::of(&[3, 64, 255]);
-        assert!(set.has(64) && !set.without(64).has(64) && !set.has(4));
+        assert!(set.has(64) && !set.has(4));
+        let mut other = set;
+        other.put(64, false);
+        other.put(4, true);
+        assert_eq!(other, Bits::of(&[3, 4, 255]));
         assert!(Bits::of(&[3]).lack_one(Bits::of(&[64]), set));
         assert!(!Bits::of(&[3]).lack_one(Bits::of(&[64, 255]), set));
     }

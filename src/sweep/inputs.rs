@@ -5,6 +5,7 @@ use super::bits::Bits;
 use super::expression::Environment;
 use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
+use super::steps::Steps;
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
 use crate::units::{index, real, whole};
@@ -223,14 +224,20 @@ const OF_EXPERTS: Bits = Bits::of(&[
 const OF_STATES: Bits = Bits::of(&[Id::MasterBytes as usize, Id::MomentBytes as usize]);
 
 /// What a job does not use of a tier that holds nothing of it. A price is paid all the same.
-const fn of_tier(tier: usize) -> Bits {
-    Bits::of(&[
-        tier_slot(tier, TierId::Capacity),
-        tier_slot(tier, TierId::Bandwidth),
-        tier_slot(tier, TierId::Latency),
-        tier_slot(tier, TierId::SharedBy),
-    ])
-}
+const OF_TIERS: [Bits; MAX_TIERS] = {
+    let mut tiers = [Bits::NONE; MAX_TIERS];
+    let mut tier = 0;
+    while tier < MAX_TIERS {
+        tiers[tier] = Bits::of(&[
+            tier_slot(tier, TierId::Capacity),
+            tier_slot(tier, TierId::Bandwidth),
+            tier_slot(tier, TierId::Latency),
+            tier_slot(tier, TierId::SharedBy),
+        ]);
+        tier += 1;
+    }
+    tiers
+};
 
 impl Inputs {
     /// With the values that hold wherever no axis says otherwise.
@@ -317,16 +324,33 @@ impl Inputs {
         self.given[k] = value;
         self.value[k] = value;
         if k < Bits::CAPACITY {
-            self.first = if is_first { self.first.with(k) } else { self.first.without(k) };
+            self.first.put(k, is_first);
         }
     }
 
     /// Works out what follows from the values as written: `rest`, defaults that are other keys, knobs that do not matter.
     pub fn complete(&mut self) {
-        self.removed = 0;
-        self.network();
-        self.likes();
-        self.tiers();
+        self.follow(Steps::ALL);
+    }
+
+    /// Works out what follows from values that moved, by the steps that these decide. What they decide of the job is always
+    /// worked out.
+    pub fn follow(&mut self, steps: Steps) {
+        if steps.has(Steps::NETWORK) {
+            self.removed &= !Self::OF_NETWORK;
+            self.network();
+        }
+        if steps.has(Steps::LIKES) {
+            self.likes();
+        }
+        if steps.has(Steps::TIERS) {
+            self.tiers();
+        }
+        if steps.has(Steps::BEYOND) {
+            self.removed &= !Self::OF_EVALUATORS;
+            self.beyond_the_closed_form();
+        }
+        self.removed &= Self::OF_NETWORK | Self::OF_EVALUATORS;
         if self.is_recorded() {
             self.world();
             self.remote_memory();
@@ -335,8 +359,14 @@ impl Inputs {
             self.knobs();
         }
         self.unused_tiers();
-        self.beyond_the_closed_form();
     }
+
+    /// What the network removes.
+    const OF_NETWORK: u32 = 1 << Removal::NetworkSize as u8;
+    /// What the evaluators remove.
+    const OF_EVALUATORS: u32 = 1 << Removal::ClosedFormOfQueues as u8
+        | 1 << Removal::ClosedFormOfRules as u8
+        | 1 << Removal::ClosedFormOfMessages as u8;
 
     fn remove(&mut self, removal: Removal) {
         self.removed |= 1 << removal as u8;
@@ -527,9 +557,9 @@ impl Inputs {
     /// What the tiers are like that hold nothing of the job.
     fn unused_tiers(&mut self) {
         let users = if self.is_recorded() { &[Id::RemoteMemory][..] } else { &key::OFFLOADS };
-        for tier in 0..MAX_TIERS {
+        for (tier, of_tier) in OF_TIERS.into_iter().enumerate() {
             let is_used = users.iter().any(|&id| self.key(id) == real(tier as u64));
-            self.unused(!is_used, of_tier(tier), Removal::UnusedTier);
+            self.unused(!is_used, of_tier, Removal::UnusedTier);
         }
     }
 

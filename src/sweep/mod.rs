@@ -34,6 +34,7 @@ pub mod rule;
 pub mod scope;
 mod shape;
 pub mod space;
+mod steps;
 pub mod subject;
 pub mod walk;
 mod zip;

@@ -5,7 +5,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::algorithm::{BY_DIMENSION, Written, is_algorithm};
 use super::fidelity::Fidelity;
 use super::inputs::Inputs;
-use super::key::{ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId};
+use super::key::{
+    ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, NAMES_FROM, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId,
+};
 use super::recompute;
 use crate::system::collective::{Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
@@ -43,6 +45,9 @@ fn part<T: Copy>(list: &[T], number: f64) -> T {
 /// Keys whose default is the value of another: then they do not enter ids, as when there were none of them.
 const FOLLOWERS: [(Id, Id); 2] = [(Id::ValueDim, Id::HeadDim), (Id::PortedAttention, Id::AttentionEfficiency)];
 
+/// What optimizer states are made of: see [`is_of_states`].
+const OF_STATES: [Id; 3] = [Id::OptimizerBytes, Id::MasterBytes, Id::MomentBytes];
+
 /// Whether a value says something of an optimizer's states. Those of Adam are one number, 12 B a parameter by default, and its
 /// parts say nothing more: ids are as when there was no other optimizer.
 fn is_of_states(inputs: &Inputs, slot: usize, value: f64) -> bool {
@@ -56,7 +61,7 @@ fn is_of_states(inputs: &Inputs, slot: usize, value: f64) -> bool {
                 inputs.is_written(Id::OptimizerBytes)
             }
         }
-        _ if [Id::MasterBytes, Id::MomentBytes].iter().any(|&id| slot == id as usize) => !is_adam,
+        _ if OF_STATES.iter().any(|&id| slot == id as usize) => !is_adam,
         _ => true,
     }
 }
@@ -288,40 +293,81 @@ pub fn refine(inputs: &mut Inputs) {
     inputs.complete();
 }
 
-/// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.
+/// The canonical form of the points of a sweep: what counts of each slot, in the order of slots.
 ///
 /// Values that are the default of their key do not enter, so a key that a later version adds leaves ids as they are.
-/// `canonical` is room for the canonical form, to be used again from point to point.
-#[must_use]
-pub fn id(inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
-    canonical.clear();
-    canonical.extend_from_slice(&ID_VERSION.to_le_bytes());
-    let tags = tags();
-    let dims = inputs.dim_count() * DIM_KEYS.len();
-    let parts = [(0, &tags.keys[..]), (DIMS_FROM, &tags.dims[..dims]), (TIERS_FROM, &tags.tiers[..])];
-    for (from, tags) in parts {
-        for (k, (tag, default)) in tags.iter().enumerate() {
-            let value = inputs.get(from + k);
-            // What follows another key and says nothing else.
-            let follows = || {
-                let as_first = |&(id, first): &(Id, Id)| from + k == id as usize && value == inputs.key(first);
-                FOLLOWERS.iter().any(as_first)
-            };
-            // What a list sets stands in its dimensions.
-            let is_list = || is_algorithm(from + k) && Written::of(value).and_then(Written::name).is_some();
-            let counts = || !is_list() && !follows() && is_of_states(inputs, from + k, value);
-            if *tag != 0 && !value.is_nan() && value.to_bits() != default.to_bits() && counts() {
-                canonical.extend_from_slice(&tag.to_le_bytes());
-                canonical.extend_from_slice(&value.to_bits().to_le_bytes());
+#[derive(Debug, Clone)]
+pub struct Canonical(Vec<Part>);
+
+/// A part of the canonical form.
+#[derive(Debug, Clone)]
+enum Part {
+    /// What is the same at all points.
+    Same(Vec<u8>),
+    /// What a slot says, by the hash of its key and its default.
+    Slot(usize, u64, f64),
+}
+
+impl Canonical {
+    /// That of a sweep of which this is one point, and where these slots vary from point to point.
+    pub fn of(inputs: &Inputs, varies: impl Fn(usize) -> bool) -> Self {
+        let mut parts = Vec::new();
+        let mut same = Vec::new();
+        // What others have a say in is asked each time.
+        let is_judged =
+            |slot: usize| FOLLOWERS.map(|it| it.0).into_iter().chain(OF_STATES).any(|id| slot == id as usize);
+        for (slot, (tag, default)) in tags().iter().copied().enumerate().filter(|&(_, (tag, _))| tag != 0) {
+            if varies(slot) || is_judged(slot) {
+                parts.extend([Part::Same(std::mem::take(&mut same)), Part::Slot(slot, tag, default)]);
+            } else {
+                say(inputs, (slot, tag, default), &mut same);
             }
         }
+        parts.push(Part::Same(same));
+        Self(parts)
     }
-    // Of a list that does not fit it counts how long it is.
-    if let Some(count) = inputs.by_dimension().filter(|&count| count != inputs.dim_count()) {
-        canonical.extend_from_slice(BY_DIMENSION.as_bytes());
-        canonical.extend_from_slice(&(count as u64).to_le_bytes());
+
+    /// The id of a point: see [`id`].
+    pub fn id(&self, inputs: &Inputs, form: &mut Vec<u8>) -> u64 {
+        form.clear();
+        form.extend_from_slice(&ID_VERSION.to_le_bytes());
+        for part in &self.0 {
+            match part {
+                Part::Same(bytes) => form.extend_from_slice(bytes),
+                Part::Slot(slot, tag, default) => say(inputs, (*slot, *tag, *default), form),
+            }
+        }
+        // Of a list that does not fit it counts how long it is.
+        if let Some(count) = inputs.by_dimension().filter(|&count| count != inputs.dim_count()) {
+            form.extend_from_slice(BY_DIMENSION.as_bytes());
+            form.extend_from_slice(&(count as u64).to_le_bytes());
+        }
+        xxh3_64(form)
     }
-    xxh3_64(canonical)
+}
+
+/// Adds what a slot says of a point, if it says anything.
+fn say(inputs: &Inputs, (slot, tag, default): (usize, u64, f64), form: &mut Vec<u8>) {
+    let value = inputs.get(slot);
+    // A dimension that another alternative has.
+    let is_there = slot >= TIERS_FROM || slot < DIMS_FROM + inputs.dim_count() * DIM_KEYS.len();
+    // What follows another key and says nothing else.
+    let follows = || FOLLOWERS.iter().any(|&(id, first)| slot == id as usize && value == inputs.key(first));
+    // What a list sets stands in its dimensions.
+    let is_list = || is_algorithm(slot) && Written::of(value).and_then(Written::name).is_some();
+    let counts = || !is_list() && !follows() && is_of_states(inputs, slot, value);
+    if is_there && !value.is_nan() && value.to_bits() != default.to_bits() && counts() {
+        form.extend_from_slice(&tag.to_le_bytes());
+        form.extend_from_slice(&value.to_bits().to_le_bytes());
+    }
+}
+
+/// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.
+///
+/// `form` is room for the canonical form, to be used again from point to point.
+#[must_use]
+pub fn id(inputs: &Inputs, form: &mut Vec<u8>) -> u64 {
+    Canonical::of(inputs, |_| false).id(inputs, form)
 }
 
 /// Whether a point's algorithms by dimension are as many as its dimensions.
@@ -337,15 +383,9 @@ pub fn fits(inputs: &Inputs) -> Result<(), Infeasible> {
     }
 }
 
-/// For every slot the hash of its key and its default.
-struct Tags {
-    keys: Vec<(u64, f64)>,
-    dims: Vec<(u64, f64)>,
-    tiers: Vec<(u64, f64)>,
-}
-
-fn tags() -> &'static Tags {
-    static TAGS: std::sync::OnceLock<Tags> = std::sync::OnceLock::new();
+/// For every slot the hash of its key, 0 if it does not enter, and its default.
+fn tags() -> &'static [(u64, f64); NAMES_FROM] {
+    static TAGS: std::sync::OnceLock<[(u64, f64); NAMES_FROM]> = std::sync::OnceLock::new();
     TAGS.get_or_init(|| {
         let default = |key: &super::key::Key| match key.default {
             super::key::Default::Is(value) => value,
@@ -356,9 +396,14 @@ fn tags() -> &'static Tags {
             super::key::Kind::Path => (0, f64::NAN),
             _ => (xxh3_64(format!("{prefix}{}", key.path).as_bytes()), default(key)),
         };
+        let mut tags = [(0, f64::NAN); NAMES_FROM];
+        let keys = KEYS.iter().map(|key| of("", key)).enumerate();
         let dims = (0..MAX_DIMS).flat_map(|k| DIM_KEYS.iter().map(move |key| of(&format!("dim{k}."), key)));
         let tiers = (0..MAX_TIERS).flat_map(|k| TIER_KEYS.iter().map(move |key| of(&format!("tier{k}."), key)));
-        Tags { keys: KEYS.iter().map(|key| of("", key)).collect(), dims: dims.collect(), tiers: tiers.collect() }
+        for (slot, tag) in keys.chain((DIMS_FROM..).zip(dims)).chain((TIERS_FROM..).zip(tiers)) {
+            tags[slot] = tag;
+        }
+        tags
     })
 }
 

@@ -11,7 +11,7 @@ use super::key::{self, Id, KEYS, Key, Kind, OF_COLLECTIVE, Slot};
 use super::resolve::Resolver;
 use super::scope::Names;
 use super::walk::{Frame, Line, Walker};
-use super::{Fidelity, Inputs, Sweep, point};
+use super::{Fidelity, Inputs, Sweep};
 use crate::input::diagnostic::{Diagnostic, Place, suggest};
 use crate::input::tree::{Node, Value};
 use crate::system::collective::Collective;
@@ -232,7 +232,7 @@ impl Sweep {
     /// The id of a point: of its inputs, and of what its files hold.
     #[must_use]
     pub fn id(&self, inputs: &Inputs, canonical: &mut Vec<u8>) -> u64 {
-        let id = point::id(inputs, canonical);
+        let id = self.space.canonical(inputs).id(inputs, canonical);
         let Some(loader) = self.loader.as_ref().filter(|_| !self.templates.is_empty()) else { return id };
         let recording = self.recording(inputs);
         let own = self.own(inputs);

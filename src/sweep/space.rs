@@ -1,12 +1,16 @@
 //! The product as a number: any point is reached without walking, and what cannot be is skipped whole.
 
+use std::sync::OnceLock;
+
 use super::axis::{Alternative, Axis, product};
 use super::inputs::{Inputs, Removal};
 use super::key::{
     DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, OFFLOADS, SLOTS, Slot, TIERS_FROM, dim_slot, line_of,
 };
+use super::point::Canonical;
 use super::rule::Rule;
 use super::scope::{Before, reads};
+use super::steps::Steps;
 use crate::system::MAX_DIMS;
 
 /// All points of a sweep: axes, slowest first, and the rules that remove combinations before they are tried.
@@ -22,14 +26,16 @@ pub struct Space {
     pub derived: Vec<Rule>,
     /// How many numbers one step of each axis is worth.
     strides: Vec<u64>,
-    /// For each axis whether what follows from values must be worked out again.
-    matters: Vec<bool>,
+    /// For each axis what follows from its values.
+    steps: Vec<Steps>,
     /// For each removal the level that decides it: the number of leading axes that must be known.
     removal_levels: [usize; Removal::ALL.len()],
     /// The same for each filter.
     filter_levels: Vec<usize>,
     /// The slots that filters and derived values read.
     read: Vec<usize>,
+    /// How the ids of points are made, once it is known.
+    canonical: OnceLock<Canonical>,
 }
 
 /// What removes a combination.
@@ -50,17 +56,22 @@ impl Space {
         for k in (1..axes.len()).rev() {
             strides[k - 1] = axes[k].len.saturating_mul(strides[k]);
         }
-        let matters = axes.iter().map(|axis| axis.touched.iter().any(|&slot| is_followed(slot))).collect();
+        let steps_of = |axis: &Axis| {
+            let followed = axis.touched.iter().filter(|&&slot| is_followed(slot));
+            followed.fold(Steps::NONE, |steps, &slot| steps.and(Steps::of(slot as usize)))
+        };
+        let steps = axes.iter().map(steps_of).collect();
         let mut space = Self {
             axes,
             base,
             filters,
             derived,
             strides,
-            matters,
+            steps,
             removal_levels: [0; Removal::ALL.len()],
             filter_levels: Vec::new(),
             read: Vec::new(),
+            canonical: OnceLock::new(),
         };
         space.read = space.filters.iter().chain(&space.derived).flat_map(|rule| reads(rule, &space.derived)).collect();
         space.removal_levels = Removal::ALL.map(|removal| space.level(&Self::reads_of(removal)));
@@ -127,8 +138,18 @@ impl Space {
             ids(&[Id::Experts])
         } else if is(Id::CpKind) {
             ids(&[Id::Cp])
-        } else if is(Id::SequenceParallel) {
+        } else if is(Id::SequenceParallel) || is(Id::OverlapTp) {
             ids(&[Id::Tp])
+        } else if is(Id::OverlapTpBackward) {
+            ids(&[Id::Tp, Id::OverlapTp])
+        } else if is(Id::ScatterGather) {
+            ids(&[Id::Tp, Id::Pp, Id::SequenceParallel])
+        } else if is(Id::OverlapPp) {
+            ids(&[Id::Vpp])
+        } else if is(Id::OverlapEp) || is(Id::Dispatcher) {
+            ids(&[Id::Ep])
+        } else if is(Id::ExpertImbalance) {
+            ids(&[Id::Ep, Id::CapacityFactor])
         } else if is(Id::ZeroShard) {
             ids(&[Id::Zero])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
@@ -166,6 +187,11 @@ impl Space {
         } else {
             Vec::new()
         }
+    }
+
+    /// How the ids of points are made, of which this is one.
+    pub fn canonical(&self, inputs: &Inputs) -> &Canonical {
+        self.canonical.get_or_init(|| Canonical::of(inputs, |slot| self.level(&[slot]) > 0))
     }
 
     /// The digits of a number, slowest first.
@@ -363,8 +389,9 @@ impl<'a> Cursor<'a> {
             self.index = self.index.max(self.space.len());
         }
         self.unchanged = Some(top);
-        if self.space.matters[top..].iter().any(|&matters| matters) {
-            self.inputs.complete();
+        let steps = self.space.steps[top..].iter().fold(Steps::NONE, |all, &steps| all.and(steps));
+        if steps != Steps::NONE {
+            self.inputs.follow(steps);
         }
     }
 
