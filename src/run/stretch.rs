@@ -10,8 +10,10 @@ use crate::sweep::Space;
 
 /// How many numbers are looked at to see how many are points.
 const SAMPLE: u64 = 4096;
-/// The fewest stretches that a long sweep is cut into, so that every thread has many.
+/// The fewest stretches that a long sweep is cut into, so that every thread has many: but a file is worth its footer.
 const FEWEST: u64 = 256;
+/// The part of a segment's rows that a stretch has at least, about, where points are few.
+const LEAST: u64 = 4;
 
 /// The stretches of a space, in order: the same each time. A segment has at most `rows` rows.
 pub fn stretches(space: &Space, rows: u64) -> impl Iterator<Item = Segment> + use<> {
@@ -20,8 +22,8 @@ pub fn stretches(space: &Space, rows: u64) -> impl Iterator<Item = Segment> + us
 
 /// How many times as long as a segment a stretch is: a power of two, so that it is about one segment's rows.
 fn factor(space: &Space, rows: u64) -> u64 {
-    let longest = space.len() / rows / FEWEST;
-    if longest < 2 {
+    let longest = floor_power(space.len() / rows / FEWEST);
+    if space.len() / rows < FEWEST {
         return 1;
     }
     let part = space.len() / SAMPLE;
@@ -30,7 +32,8 @@ fn factor(space: &Space, rows: u64) -> u64 {
         space.remover(&space.cursor(number).inputs).is_none()
     };
     let points = (0..SAMPLE).filter(is_point).count() as u64;
-    floor_power(SAMPLE / points.max(1)).min(floor_power(longest))
+    let full = floor_power(SAMPLE / points.max(1));
+    full.min(longest.max(full / LEAST))
 }
 
 /// The largest power of two that is not above a number.
