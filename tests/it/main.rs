@@ -27,6 +27,7 @@ mod named_files;
 mod offload;
 mod optimizers;
 mod papers;
+mod plan_search;
 mod quirks;
 mod recorded;
 mod researcher;

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
+use starsweep::run::evaluate::Evaluator;
 use starsweep::run::{self, vocabulary};
-use starsweep::sweep::key::Id;
+use starsweep::sweep::key::{DIMS_FROM, DimId, Id, NAMES_FROM, SLOTS, TIERS_FROM, dim_slot};
 use starsweep::sweep::point::{id, id_text};
 use starsweep::sweep::{Remover, Sweep, resolve};
 
@@ -48,11 +49,57 @@ proptest! {
             let Some(number) = walker.next_point(sweep.space.len()) else { break };
             let jumper = sweep.space.cursor(number);
             let mut room = Vec::new();
-            prop_assert_eq!(id(&walker.inputs, &mut room), id(&jumper.inputs, &mut room));
+            let expected = id(&jumper.inputs, &mut room);
+            prop_assert_eq!(id(&walker.inputs, &mut room), expected);
+            // What no axis changes is written once for all ids.
+            prop_assert_eq!(sweep.id(&walker.inputs, &mut room), expected);
+            let slots = (0..SLOTS).map(|slot| (slot, walker.inputs.get(slot), jumper.inputs.get(slot)));
+            // Of a dimension that is not there nothing counts.
+            let behind = dim_slot(walker.inputs.dim_count(), DimId::Block)..TIERS_FROM;
+            let differ = slots.filter(|(slot, a, b)| !behind.contains(slot) && a.to_bits() != b.to_bits());
+            let differ = differ.collect::<Vec<_>>();
+            prop_assert!(differ.is_empty(), "{:?}", differ);
             prop_assert_eq!(sweep.space.remover(&jumper.inputs), None);
             walker.step();
         }
     }
+}
+
+#[test]
+fn a_value_that_is_the_same_at_all_points_never_changes() {
+    let knobs =
+        "overlap_tp: true, overlap_tp_backward: false, scatter_gather: false, overlap_dp: false, order: dp-tp-pp";
+    for text in [RICH.replace("zero: all", &format!("zero: all, {knobs}")), read("sweeps/quickstart.yaml")] {
+        let sweep = sweep(&text);
+        let slots: Vec<usize> = (0..NAMES_FROM).filter(|&slot| sweep.space.level(&[slot]) == 0).collect();
+        let first = sweep.space.cursor(0).inputs;
+        let part = (sweep.space.len() / 997).max(1);
+        for number in (0..sweep.space.len()).step_by(usize::try_from(part).expect("a step")) {
+            let inputs = sweep.space.cursor(number).inputs;
+            // Of a dimension that is not there nothing counts.
+            let counts = |slot: usize| !(DIMS_FROM..TIERS_FROM).contains(&slot);
+            for &slot in slots.iter().filter(|&&slot| counts(slot)) {
+                assert_eq!(first.get(slot).to_bits(), inputs.get(slot).to_bits(), "slot {slot} at {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_neighbours_left_behind_changes_no_number() {
+    let text = read("sweeps/calculon_gpt3_175b.yaml").replace("  tp: all", "  tp: 8").replace("  pp: all", "  pp: 4");
+    let sweep = sweep(&text.replace("vpp: all", "vpp: [1, 24]").replace("zero: [0, 1]", "zero: 1"));
+    let mut cursor = sweep.space.cursor(0);
+    let (mut evaluator, mut feasible) = (Evaluator::default(), 0);
+    for _ in 0..4000 {
+        cursor.next_point(sweep.space.len()).expect("a point");
+        let (job, system, alone) = evaluate(&cursor.inputs);
+        let fidelity = starsweep::sweep::point::fidelity(&cursor.inputs);
+        assert_eq!(evaluator.evaluate(&job, &system, fidelity), alone);
+        feasible += u64::from(alone.is_ok());
+        cursor.step();
+    }
+    assert!(feasible > 500, "{feasible}");
 }
 
 #[test]
