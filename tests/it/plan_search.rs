@@ -22,9 +22,9 @@ fn search(settings: &[&str]) -> Sweep {
 
 /// How many points a tp and a pp have, knob by knob.
 fn points(tp: u64, pp: u64) -> u64 {
-    let divisors = |number: u64| (1..=number).filter(|k| number % k == 0).count() as u64;
+    let divisors = |number: u64| (1..=number).filter(|k| number.is_multiple_of(*k)).count() as u64;
     let dp = NPUS / (tp * pp);
-    if dp == 0 || SEQUENCES % dp != 0 {
+    if dp == 0 || !SEQUENCES.is_multiple_of(dp) {
         return 0;
     }
     let chunks = if pp == 1 { 1 } else { divisors(LAYERS / pp) };
@@ -79,9 +79,9 @@ fn one_and_two_threads_find_the_same_plan_in_the_same_bytes() {
     let [one, two] = ["1", "2"].map(|threads| {
         let out = folder.path().join(threads);
         let mut command = program(&["run", FILE, "--threads", threads]);
-        slice.iter().for_each(|setting| {
+        for setting in slice {
             command.args(["-s", setting]);
-        });
+        }
         let output = command.arg("--out").arg(&out).output().expect("the program starts");
         assert_eq!(code(&output), 0, "{}", text(&output.stderr));
         let best = program(&["top"]).arg(&out).output().expect("the program starts");
