@@ -28,6 +28,7 @@ mod offload;
 mod optimizers;
 mod papers;
 mod plan_search;
+mod published_plans;
 mod quirks;
 mod recorded;
 mod researcher;
