@@ -118,6 +118,13 @@ fn what_an_allocator_keeps_is_that_of_the_fitted_half() {
 }
 
 #[test]
+fn whatever_is_far_off_has_a_line_that_says_what_is_known() {
+    let said = text(&run(&["validate"]).stdout);
+    assert!(!said.contains("not explained"), "{said}");
+    assert!(said.contains("Groups that are not a third below the baseline"), "{said}");
+}
+
+#[test]
 fn the_answer_for_programs_has_every_table() {
     let output = run(&["validate", "--json"]);
     assert_eq!(code(&output), 0, "{}", text(&output.stderr));

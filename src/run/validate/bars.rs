@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use super::known::shipped;
+use super::known::{begins, shipped};
 use super::predict::Case;
 use super::score::Score;
 use super::table::{Row, Table};
@@ -151,9 +151,9 @@ pub fn impossible(id: &str) -> Option<String> {
     line.and_then(|row| known.cell(row, "why")).map(str::to_owned)
 }
 
-/// The line of what is known of doubtful rows that a row's name begins with.
+/// The first line of what is known of doubtful rows whose pattern a row's name begins with.
 fn line_of<'a>(known: &'a Table, id: &str) -> Option<&'a Row> {
-    known.rows.iter().find(|row| known.cell(row, "rows").is_some_and(|begins| id.starts_with(begins)))
+    known.rows.iter().find(|row| known.cell(row, "rows").is_some_and(|pattern| begins(id, pattern)))
 }
 
 /// Every row whose time is more than twice off what the mean or median of its source may be.

@@ -113,7 +113,7 @@ impl Known {
 }
 
 /// Whether a name begins with a pattern, in which `*` stands for anything.
-fn begins(name: &str, pattern: &str) -> bool {
+pub(super) fn begins(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let rest = name.strip_prefix(first);

@@ -3,11 +3,13 @@
 use itertools::Itertools as _;
 
 use super::baseline;
+use super::known::shipped;
 use super::memory::{self, Call};
 use super::peers::{Peer, Peers};
 use super::predict::Case;
 use super::score::Score;
 use super::shipped::Half;
+use super::table::Table;
 use super::{Validation, bars, ranks, ratios};
 
 /// One table, with what it is.
@@ -81,7 +83,8 @@ pub fn sections(validation: &Validation) -> Vec<Section> {
     let is_ours = validation.halves.iter().any(Option::is_some);
     let all =
         [sources(validation), of_memory(validation), of_calls(validation), of_ranks(validation), of_ratios(validation)];
-    let ours = is_ours.then(|| [of_bars(validation), of_shapes(validation), of_far(validation)]);
+    let ours =
+        is_ours.then(|| [of_bars(validation), of_shapes(validation), of_far(validation), of_baseline(validation)]);
     all.into_iter().chain(ours.into_iter().flatten()).filter(|section| !section.rows.is_empty()).collect()
 }
 
@@ -206,6 +209,22 @@ fn of_shapes(validation: &Validation) -> Section {
         &["pair", "error"],
         bars::shapes(validation).into_iter().map(row),
     )
+}
+
+/// The most that a group's error may be of the baseline's.
+const OF_BASELINE: f64 = 2.0 / 3.0;
+
+fn of_baseline(validation: &Validation) -> Section {
+    let known = Table::of_ours(shipped!("baseline.csv"));
+    let why = |group: &str| known.rows.iter().find(|row| known.cell(row, "group") == Some(group));
+    let row = |of: GroupScore| {
+        let share = of.score.mean / of.baseline.filter(|baseline| baseline.rows == of.score.rows)?.mean;
+        let half = of.half.map_or("", Half::name).to_owned();
+        let text = why(&of.group).and_then(|row| known.cell(row, "why")).unwrap_or("not explained").to_owned();
+        (share > OF_BASELINE).then(|| vec![of.group, half, format!("{:.0} %", 100.0 * share), text])
+    };
+    let header = ["group", "half", "of the baseline", "what is known"];
+    section("Groups that are not a third below the baseline", &header, scores(validation).into_iter().filter_map(row))
 }
 
 /// Rows that are far off and of which nothing is known are counted beyond so many.
