@@ -84,7 +84,12 @@ fn cells(file: &str, column: &str) -> Vec<String> {
 fn tables_of_ours_name_what_is_there() {
     let rows: Vec<String> = halves().into_keys().collect();
     let groups = cells("groups.csv", "group");
-    let is_there = |word: &String| groups.contains(word) || rows.iter().any(|id| id.starts_with(word));
+    // `*` stands for anything.
+    let fits = |id: &String, word: &str| {
+        let (first, rest) = word.split_once('*').unwrap_or((word, ""));
+        id.strip_prefix(first).is_some_and(|left| left.contains(rest))
+    };
+    let is_there = |word: &String| groups.contains(word) || rows.iter().any(|id| fits(id, word));
     let words = cells("bars.csv", "rows").into_iter().filter(|words| !words.starts_with("NVIDIA"));
     let words = words.flat_map(|words| words.split(' ').map(str::to_owned).collect::<Vec<_>>());
     let shapes = [cells("shapes.csv", "row"), cells("shapes.csv", "against")].concat();
