@@ -105,37 +105,36 @@ impl<'a> Prices<'a> {
         Self { placement, system, memo, layers: ArrayVec::new() }
     }
 
-    /// The operations of one block, once.
-    fn block(&mut self, program: &Program, block: &Block) -> Tally {
+    /// The operations of one block, once, into `tally`.
+    fn block(&mut self, program: &Program, block: &Block, tally: &mut Tally) {
         let operations = program.operations_of(block);
         if block.dispatches == 0.0 {
-            return self.operations(operations, program.overlap);
+            return self.operations(operations, program.overlap, tally);
         }
         let manner = (block.dispatches, program.overlap);
-        if let Some((_, tally)) = self.layers.iter().find(|layer| layer.0 == block.start) {
-            return *tally;
+        if let Some((_, known)) = self.layers.iter().find(|layer| layer.0 == block.start) {
+            return tally.clone_from(known);
         }
-        let known = self.memo.layer(operations, manner, self.placement).copied();
-        let tally = known.unwrap_or_else(|| {
-            let mut tally = self.operations(operations, program.overlap);
+        if let Some(known) = self.memo.layer(operations, manner, self.placement) {
+            tally.clone_from(known);
+        } else {
+            self.operations(operations, program.overlap, tally);
             let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
             let wait = self.system.software.host_wait(busy.as_delay(), block.dispatches).round();
             tally.exposed[Account::Host as usize] += wait;
-            self.memo.keep(operations, manner, self.placement, &tally);
-            tally
-        });
-        let _ = self.layers.try_push((block.start, tally));
-        tally
+            self.memo.keep(operations, manner, self.placement, tally);
+        }
+        let _ = self.layers.try_push((block.start, *tally));
     }
 
     /// Operations one after the other, but for communication that runs beside the computations behind it, and transfers beside
     /// all; these beside data-parallel traffic too, if that has its place in the order.
-    fn operations(&mut self, operations: &[Operation], overlap: bool) -> Tally {
-        let mut tally = Tally::default();
+    fn operations(&mut self, operations: &[Operation], overlap: bool, tally: &mut Tally) {
+        *tally = Tally::default();
         let (mut pair, mut whole) = (Pair::default(), Pair::default());
         let mut beside = Transfers::default();
         for operation in operations {
-            let (time, sent) = self.operation(operation, &mut tally);
+            let (time, sent) = self.operation(operation, tally);
             tally.is_beyond |= time == Time::MAX;
             let account = operation.account as usize;
             match operation.work {
@@ -158,20 +157,19 @@ impl<'a> Prices<'a> {
                 }
                 _ if operation.beside == Beside::Next => {
                     if pair.computing > Time::ZERO {
-                        pair.close(&mut tally, self.system);
+                        pair.close(tally, self.system);
                     }
                     pair.add(account, time, sent);
                 }
                 _ => {
-                    pair.close(&mut tally, self.system);
+                    pair.close(tally, self.system);
                     tally.exposed[account] += time;
                 }
             }
         }
-        pair.close(&mut tally, self.system);
-        whole.close(&mut tally, self.system);
-        beside.close(&mut tally, overlap, self.system);
-        tally
+        pair.close(tally, self.system);
+        whole.close(tally, self.system);
+        beside.close(tally, overlap, self.system);
     }
 
     /// One operation by itself: how long it takes, and bytes that it sends; in which dimensions is added to `tally`.
@@ -336,23 +334,28 @@ pub fn evaluate(
 ) -> Result<Report, Infeasible> {
     memo.turn_to(system);
     let mut prices = Prices::new(placement, system, memo);
-    let mut slowest: Option<(Time, ClassCost)> = None;
+    // The slowest so far, and the next: the one is where the other is not.
+    let mut costs = [ClassCost::default(); 2];
+    let mut slowest: Option<(Time, usize)> = None;
     let mut end = Time::ZERO;
     let mut pace = Pace::default();
     let schedule = program.schedule.part();
     let mut is_beyond = false;
     for class in &program.classes {
-        let cost = class_cost(program, class, &mut prices);
+        let place = slowest.map_or(0, |slowest| 1 - slowest.1);
+        let cost = &mut costs[place];
+        class_cost(program, class, &mut prices, cost);
         let once = cost.forward.total() + cost.backward.total() + cost.weights.total();
         is_beyond |= [&cost.forward, &cost.backward, &cost.weights, &cost.step].iter().any(|tally| tally.is_beyond);
         end = end.max(cost.step.total().saturating_sub(schedule.drain(&pace, &program.shape())));
         pace.add(cost.passage, class.stage, class.stages, &program.shape());
         if slowest.as_ref().is_none_or(|slowest| once > slowest.0) {
-            slowest = Some((once, cost));
+            slowest = Some((once, place));
         }
     }
     let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
-    let Some((_, slowest)) = slowest else { return Err(too_long) };
+    let Some((_, place)) = slowest else { return Err(too_long) };
+    let slowest = &costs[place];
     let mut sum = Tally::default();
     let dims = system.network.dims.len();
     sum.add(&slowest.forward, program.microbatches, dims);
@@ -378,13 +381,14 @@ pub fn evaluate(
     Ok(report)
 }
 
-/// The cost of one rank class.
-fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> ClassCost {
-    let mut cost = ClassCost::default();
+/// The cost of one rank class, into `cost`.
+fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cost: &mut ClassCost) {
+    *cost = ClassCost::default();
+    let mut once = Tally::default();
     let mut layers = 1;
     let dims = prices.system.network.dims.len();
     for block in program.blocks_of(class) {
-        let mut once = prices.block(program, block);
+        prices.block(program, block, &mut once);
         if program.overlap_sends && program.is_message(block) {
             once.hidden_sends = std::mem::take(&mut once.exposed[Account::Pipeline as usize]);
         }
@@ -444,5 +448,4 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>) -> 
         cost.passage.add(once.total(), once.hidden_sends, block);
         tally.add(&once, block.repeat, dims);
     }
-    cost
 }
