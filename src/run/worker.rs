@@ -37,8 +37,10 @@ pub struct Worker<'a> {
     layout: &'a Layout,
     /// The columns that show a slot in every row, not in the first alone, with what is added to its number.
     shown: Vec<(usize, usize, f64)>,
-    /// Other columns that have a value in every row.
+    /// Other columns that have a value in every row; those that follow from the question alone first.
     worked_out: Vec<usize>,
+    /// How many these are.
+    of_question: usize,
     evaluator: Evaluator,
     table: Table,
     /// The single metrics of the current point, NaN where there is none.
@@ -75,15 +77,23 @@ impl<'a> Worker<'a> {
         let parts: Vec<MetricPart> = single_metrics().collect();
         let most_rows = super::segment_rows(sweep);
         let varying = (0..layout.columns.len()).filter(|&column| !layout.columns[column].constant);
-        let (shown, worked_out) = varying.partition_map(|column| match shown(sweep, layout, column) {
-            Some((slot, more)) => Either::Left((column, slot, more)),
-            None => Either::Right(column),
-        });
+        let (shown, mut worked_out): (_, Vec<usize>) =
+            varying.partition_map(|column| match shown(sweep, layout, column) {
+                Some((slot, more)) => Either::Left((column, slot, more)),
+                None => Either::Right(column),
+            });
+        let is_of_question = |column: usize| match layout.origins[column] {
+            Origin::Metric(metric, _) => metric.part().is_of_question(),
+            _ => true,
+        };
+        worked_out.sort_by_key(|&column| !is_of_question(column));
+        let of_question = worked_out.iter().filter(|&&column| is_of_question(column)).count();
         Self {
             sweep,
             layout,
             shown,
             worked_out,
+            of_question,
             evaluator: Evaluator::default(),
             table: Table::new(layout.columns.clone(), point::ID_LEN, index(most_rows)),
             metrics: vec![f64::NAN; parts.len()],
@@ -272,6 +282,8 @@ impl<'a> Worker<'a> {
         {
             verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
         }
+        // A point that was refused before its memory was counted has no metric but those of the question.
+        let is_bare = report.is_none() && footprint.is_none();
         let is_first = self.table.rows() == 1;
         let all = if is_first {
             self.layout.columns.len()
@@ -279,7 +291,12 @@ impl<'a> Worker<'a> {
             for &(column, slot, more) in &self.shown {
                 self.table.push(column, inputs.get(slot) + more);
             }
-            self.worked_out.len()
+            if is_bare {
+                for &column in &self.worked_out[self.of_question..] {
+                    self.table.push(column, f64::NAN);
+                }
+            }
+            if is_bare { self.of_question } else { self.worked_out.len() }
         };
         for k in 0..all {
             let column = if is_first { k } else { self.worked_out[k] };

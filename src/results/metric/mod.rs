@@ -124,6 +124,10 @@ pub trait Metric {
     fn words(&self) -> &'static [&'static str] {
         &[]
     }
+    /// Whether it follows from the question alone, so that a point that was refused has it too.
+    fn is_of_question(&self) -> bool {
+        false
+    }
     /// Its value in base units; of a text the place of its word, or the number of the dimension that it names. None where there is none.
     fn value(&self, outcome: &Outcome<'_>, dim: usize) -> Option<f64>;
 }

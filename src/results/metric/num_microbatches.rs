@@ -24,6 +24,10 @@ impl Metric for NumMicrobatches {
         "microbatches of a step, per replica"
     }
 
+    fn is_of_question(&self) -> bool {
+        true
+    }
+
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
         Some(real(outcome.training()?.num_microbatches()))
     }

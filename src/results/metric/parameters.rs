@@ -19,6 +19,10 @@ impl Metric for Parameters {
         "parameters of the model, counted from its shape"
     }
 
+    fn is_of_question(&self) -> bool {
+        true
+    }
+
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
         outcome.training().map(|training| training.model.parameters(training.seq_len))
     }
