@@ -21,8 +21,9 @@ DICTIONARY = Path(__file__).resolve().parent.parent / "results" / "README.md"
 STATUSES = {"feasible", "infeasible", "unmet", "error", "limit"}
 FOOTER_KEYS = ["starsweep.identity", "starsweep.physics_version"]
 TIME_AND_SIZE = ("_s", "_ns", "_bytes", "_bytes_per_s", "_flop_per_s", "_flops_per_s")
-COST_AND_WORK = ("_watts", "_usd", "_seq", "_tok", "_tok_per_s", "_tok_per_s_per_npu")
-UNIT_SUFFIXES = TIME_AND_SIZE + COST_AND_WORK
+COST = ("_watts", "_joules", "_joules_per_tok", "_usd", "_usd_per_s", "_usd_per_joule", "_usd_per_tok")
+WORK = ("_seq", "_tok", "_tok_per_s", "_tok_per_s_per_npu")
+UNIT_SUFFIXES = TIME_AND_SIZE + COST + WORK
 
 
 class Broken(Exception):
