@@ -367,16 +367,24 @@ pub fn evaluate(
     sum.add(&slowest.step, 1, dims);
     // Not before the slowest stage has done its own part, which it may begin late and end last.
     let total = total.max(sum.total());
+    // Nor before all is sent: messages beside the computation take no time of their own but that.
+    let wire: ArrayVec<Time, MAX_DIMS> = system
+        .network
+        .dims
+        .iter()
+        .zip(&sum.sent)
+        .map(|(dim, &sent)| (Bytes::from_real(sent) / dim.bandwidth).round())
+        .collect();
+    let total = total.max(wire.iter().copied().max().unwrap_or(Time::ZERO));
     let bubble = total.saturating_sub(sum.total());
     if is_beyond || total == Time::MAX || pace.all == Time::MAX {
         return Err(too_long);
     }
     let (memory_bound, data_busy) = (sum.memory_bound, sum.data_busy);
     let mut report = Report { total, exposed: sum.exposed, bubble, memory_bound, data_busy, ..Report::default() };
-    for (k, dim) in system.network.dims.iter().enumerate() {
-        let sent = Bytes::from_real(sum.sent[k]);
-        report.sent[k] = sent.get();
-        report.wire[k] = (sent / dim.bandwidth).round();
+    for (k, &wire) in wire.iter().enumerate() {
+        report.sent[k] = Bytes::from_real(sum.sent[k]).get();
+        report.wire[k] = wire;
     }
     Ok(report)
 }

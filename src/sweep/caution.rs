@@ -11,7 +11,7 @@ use super::recompute;
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
 use super::walk::surely_sets;
-use crate::input::diagnostic::{Diagnostic, Place};
+use crate::input::diagnostic::{Diagnostic, Place, Source};
 use crate::input::tree::{Entry, Node, Value};
 use crate::system::MAX_DIMS;
 use crate::system::collective::Collective;
@@ -55,7 +55,8 @@ impl Resolver<'_> {
         cautions.extend(idle_under_our_rules(space));
         cautions.extend(unsent_by_the_reference(space));
         for (section, rules) in [("where", &space.filters[..]), ("derive", &space.derived), ("require", require)] {
-            for rule in rules {
+            // The conditions of a preset mean what they say.
+            for rule in rules.iter().filter(|rule| rule.name_place.source != Source::Preset) {
                 cautions.extend(self.missing(space, &format!("{section}.{}", rule.name), rule));
             }
         }

@@ -26,7 +26,8 @@ pub fn read(text: &str) -> Result<Recompute, Vec<&str>> {
     }
     let named = |word: &str| {
         let part = Part::NAMES.iter().position(|name| *name == word).map(|k| Recompute::of(Part::ALL[k]));
-        part.or_else(|| Recompute::SETS.iter().find(|set| set.0 == word).map(|set| set.1))
+        let set = || Recompute::SETS.iter().find(|set| set.0 == word && set.1 != Recompute::NONE);
+        part.or_else(|| set().map(|set| set.1))
     };
     let mut bits = 0;
     let mut unknown = Vec::new();
@@ -47,7 +48,11 @@ pub fn value(key: &Key, node: &Node) -> Result<f64, Diagnostic> {
     let Some(text) = node.scalar() else { return Err(super::leaf::expected(key, node)) };
     let name = key.name();
     let set = read(&text).map_err(|unknown| {
-        let help = suggest(unknown[0], words());
+        let help = if unknown[0].is_empty() {
+            Some(format!("a word is missing beside `{AND}`"))
+        } else {
+            suggest(unknown[0], words())
+        };
         let known =
             || format!("the words are {}; several with `{AND}` between them", quoted(&words().collect::<Vec<_>>()));
         Diagnostic::error(format!("`{name}` has no choice `{}`", unknown[0]))

@@ -67,7 +67,8 @@ pub fn kept(training: &Training, share: &Share) -> Kept {
         [
             (vector, again(Part::Norms)),
             (query_key_value, again(Part::LatentUp) && model.latent.is_some()),
-            (core, again(Part::CoreAttention)),
+            // Flash attention keeps no scores, and its statistics stay.
+            (core, again(Part::CoreAttention) && !plan.flash_attention),
         ],
     );
     let mlp = Half::of(

@@ -147,7 +147,7 @@ fn whole_gradient(training: &Training, share: &Share, keeping: &Keeping) -> f64 
 ///
 /// ZeRO-3 gathers the layer in use and the next, and ZeRO-2 and 3 hold a layer's gradients before they are cut. Where that is done in
 /// buckets, a matrix may be larger than one: two buckets and a matrix are gathered, and a bucket and a matrix of gradients held; ZeRO-1
-/// reduces a bucket. Keys and values that other ranks send live as long as one layer's core.
+/// reduces a bucket, or all that it has. Keys and values that other ranks send live as long as one layer's core.
 ///
 /// Worked: layers of 5.0e9 parameters, of which a matrix of the MLP has 1.68e9, in 2 bytes: 20.1 GB gathered and 10.1 GB of
 /// gradients; in buckets of 5e8 parameters 5.4 GB and 4.4 GB.
@@ -163,10 +163,11 @@ fn buffers(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping)
         keeping.bucket.map_or(whole, |bucket| (layers * bucket + matrix).min(whole))
     };
     let gathered = if share.weight_shards.dense > 1.0 { precision.weight * at_once(2.0) } else { 0.0 };
+    let held = share.parameters(training, stage);
     let reduced = match plan.zero {
         _ if share.optimizer_shards.dense <= 1.0 => 0.0,
         0 => 0.0,
-        1 => precision.gradient * keeping.bucket.unwrap_or(0.0),
+        1 => precision.gradient * keeping.bucket.unwrap_or(0.0).min(held.dense + held.expert),
         _ => precision.gradient * at_once(1.0),
     };
     gathered + reduced + share.kept.received

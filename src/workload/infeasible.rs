@@ -201,7 +201,7 @@ impl Reason {
             }
             Self::MicrobatchesAhead => "the schedule runs more microbatches than there are before it waits for any",
             Self::RecomputedInputs => {
-                "the schedule makes weights' gradients later, and `recompute` would have to compute their inputs once more"
+                "the schedule makes weights' gradients later: `recompute` would have to compute their inputs once more, `offload_activations` to bring them back once more"
             }
             Self::ShardGroup => "`zero_shard` is no part of context x data that takes whole groups, innermost first",
             Self::LayersToOffload => {
@@ -253,7 +253,7 @@ impl Reason {
             Self::MicrobatchesInPairs | Self::MicrobatchesAhead => {
                 &["schedule", "global_batch", "micro_batch_size", "dp", "pp"]
             }
-            Self::RecomputedInputs => &["schedule", "recompute"],
+            Self::RecomputedInputs => &["schedule", "recompute", "offload_activations"],
             Self::ShardGroup => &["zero_shard", "cp", "dp"],
             Self::LayersToOffload => &["pp", "offload_weights"],
             Self::LayersPerStage => &["pp", "vpp", "layer_split"],

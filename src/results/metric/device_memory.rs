@@ -20,6 +20,7 @@ impl Metric for DeviceMemory {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        Some(outcome.footprint?.on_device(outcome.system).as_real())
+        let shown = outcome.footprint?.on_device(outcome.system).as_real() + outcome.unseen;
+        Some(shown.clamp(0.0, outcome.system.memory.capacity.as_real()))
     }
 }

@@ -56,7 +56,7 @@ impl Outcome<'_> {
     /// Bytes on its fullest NPU: its memory account, and what that does not see.
     #[must_use]
     pub fn memory(&self) -> Option<f64> {
-        Some(self.footprint?.total().as_real() + self.unseen)
+        Some((self.footprint?.total().as_real() + self.unseen).max(0.0))
     }
 
     /// Model FLOPs of an NPU a second.

@@ -34,6 +34,10 @@ impl ParallelStrategy for Offload {
         if plan.offload_weights.is_some() && layers <= LOCAL_LAYERS {
             return Err(Infeasible::new(Reason::LayersToOffload, layers, LOCAL_LAYERS + 1.0));
         }
+        // Inputs would have to stay, or come back once more, until their weights' gradients are made.
+        if plan.offload_activations.is_some() && plan.schedule.part().splits() {
+            return Err(Infeasible::new(Reason::RecomputedInputs, 1.0, 0.0));
+        }
         Ok(())
     }
 
