@@ -89,7 +89,16 @@ impl Simulation<'_> {
         if !matches!(new.collective, Collective::ReduceScatter | Collective::AllGather) {
             return queued.len();
         }
-        let queue: Vec<Queued> = queued.iter().map(seen).collect();
+        let mut queue: Vec<Queued> = queued.iter().map(seen).collect();
+        if self.fabric.is_some()
+            && let Some(first) = queue.first_mut()
+        {
+            // It begins as soon as the last of its gang is there.
+            first.is_running = true;
+        }
+        if !matches!(new.collective, Collective::ReduceScatter | Collective::AllGather) {
+            return queued.len();
+        }
         self.machine.queue_order.part().place(&queue, new)
     }
 
