@@ -4,7 +4,7 @@ use super::resolve::Resolver;
 use super::rule::{Rule, compile};
 use super::scope::Names;
 use super::walk::{Line, Walker};
-use crate::input::diagnostic::Diagnostic;
+use crate::input::diagnostic::{Diagnostic, Source, nearest};
 use crate::input::tree::{Entry, Node, Value};
 
 /// Where a framework stands.
@@ -27,6 +27,15 @@ impl Walker {
         let name = label.map(str::to_owned);
         if self.frameworks.iter().any(|known| known.name == name) {
             return;
+        }
+        let (of_preset, own): (Vec<&Line>, Vec<&Line>) =
+            lines.iter().partition(|line| line.2.iter().any(|node| node.place.source == Source::Preset));
+        for (key, place, _) in own {
+            if let Some(near) = nearest(key, of_preset.iter().map(|line| line.0.as_str())) {
+                let whose = label.unwrap_or("the framework");
+                let message = format!("`{key}` is a condition beside those of {whose}: it takes the place of none");
+                self.cautions.push(Diagnostic::caution(message).at(*place).help(format!("did you mean `{near}`?")));
+            }
         }
         let condition =
             |(key, place, nodes): &Line| Some(Entry { key: key.clone(), place: *place, node: nodes.last()?.clone() });
@@ -58,7 +67,8 @@ fn guarded(framework: &Framework, condition: &Entry, names: &Names<'_>) -> Resul
         return Err(Diagnostic::error(message).at(condition.node.place).help("compare something: `zero <= 1`"));
     }
     let Some(name) = &framework.name else { return Ok(Rule { name: format!("{NAME}: {}", alone.name), ..alone }) };
-    let text = format!("{NAME} != '{name}' or ({})", alone.text);
+    let quote = if name.contains('\'') { '"' } else { '\'' };
+    let text = format!("{NAME} != {quote}{name}{quote} or ({})", alone.text);
     let node = Node { value: Value::Text(text), place: condition.node.place };
     let rule = compile(&Entry { node, ..condition.clone() }, names)?;
     Ok(Rule { name: format!("{name}: {}", alone.name), text: alone.text, ..rule })

@@ -13,6 +13,7 @@ use super::rule::Rule;
 pub use crate::column::Direction;
 use crate::column::with_suffix;
 use crate::units::{Unit, narrow, real};
+use crate::workload::recompute::Part;
 
 /// The first slot of metrics.
 pub const METRICS_FROM: usize = SLOTS;
@@ -183,9 +184,18 @@ impl Scope for Names<'_> {
         }
     }
 
+    fn word(&self, name: &str) -> Option<(u32, u8)> {
+        let (head, word) = name.rsplit_once('.')?;
+        let slot = Self::key(head).filter(|&k| KEYS[k].kind == key::Kind::Recompute)?;
+        let bit = Part::NAMES.iter().position(|known| *known == word)?;
+        Some((narrow(slot as u64), u8::try_from(bit).ok()?))
+    }
+
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = KEYS.iter().map(|key| key.name().to_owned()).collect();
         names.extend(KEYS.iter().map(|key| key.path.to_owned()));
+        let sets = KEYS.iter().filter(|key| key.kind == key::Kind::Recompute);
+        names.extend(sets.flat_map(|key| Part::NAMES.map(|word| format!("{}.{word}", key.name()))));
         names.extend(NAMED.iter().map(|&name| name.to_owned()));
         names.extend(self.zips.iter().cloned());
         names.extend(self.derived.iter().map(|rule| rule.name.clone()));

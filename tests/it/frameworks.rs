@@ -65,6 +65,31 @@ fn a_framework_of_ones_own_is_a_mapping_and_a_preset_takes_changes() {
 }
 
 #[test]
+fn a_change_of_no_condition_and_a_name_with_an_apostrophe_are_what_they_are() {
+    let near = sweep(&yaml("", "framework: {preset: deepspeed, zero_and_p: true}, tp: 8"));
+    let said: Vec<String> = near.cautions.iter().filter_map(|caution| caution.help.clone()).collect();
+    assert!(said.contains(&"did you mean `zero_and_pp`?".to_owned()), "{said:?}");
+    let own = sweep(&yaml("", "framework: {preset: deepspeed, few: tp <= 4}, tp: 8"));
+    assert!(own.cautions.iter().all(|caution| !caution.message.contains("takes the place of none")));
+    let define = "define:\n  \"Kim's\": {few: tp <= 4, preset: deepspeed}\n";
+    let few = sweep(&yaml(define, "framework: \"Kim's\", tp: [4, 8]"));
+    assert_eq!(points(&few).len(), 1);
+}
+
+#[test]
+fn modules_of_a_set_are_conditions() {
+    let overlapped = |recompute: &str| {
+        tried(&format!(
+            "framework: megatron-core, tp: 8, pp: 2, vpp: 2, ep: 4, overlap_ep: true, recompute: {recompute}"
+        ))
+    };
+    assert_eq!(["none", "moe_act", "moe", "layernorm+moe", "full"].map(overlapped), [1, 1, 0, 0, 0]);
+    let own = |condition: &str| tried(&format!("framework: {{a: {condition}}}, tp: 8, recompute: layernorm+moe"));
+    let conditions = ["recompute.moe", "plan.recompute.layernorm and not recompute.full", "recompute.moe_act"];
+    assert_eq!(conditions.map(own), [1, 1, 0]);
+}
+
+#[test]
 fn a_preview_names_framework_and_condition() {
     let found = preview(&sweep(&yaml("", "framework: deepspeed, tp: 8, pp: 2, zero: [0, 1, 2, 3]")));
     assert_eq!(found.left, 2);

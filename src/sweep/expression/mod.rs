@@ -14,6 +14,7 @@
 //! | `min(a, b, ..)`, `max(a, b, ..)` | values of one unit | the same unit |
 //! | `sum(a)` | a number with `dim.bandwidth` or the like in it: each network dimension's in turn | the same unit |
 //! | `tp`, `dim0.size`, `npu.price` | a name of the sweep | what it measures |
+//! | `recompute.moe` | a word of a text that may have several | a condition: whether it is among them |
 //! | `8`, `600 M$`, `60 $/(GB/s)`, `5 %` | a number, with a unit or without | what it measures |
 //! | `true`, `false`, `none` | | a condition; `none` is 0 |
 //!
@@ -94,6 +95,10 @@ pub trait Scope {
     /// The number that stands for a text when compared with the given slot (interned name); none if the slot can never
     /// have this value. Where a slot may be `none`, that is a text like the others, and its number is 0.0.
     fn symbol(&self, slot: u32, text: &str) -> Option<f64>;
+    /// The slot of a text that may have several words and the bit of one of them, by a name such as `recompute.moe`.
+    fn word(&self, _name: &str) -> Option<(u32, u8)> {
+        None
+    }
     /// All names, for suggestions ("did you mean").
     fn names(&self) -> Vec<String>;
     /// The texts that a text slot can have, for suggestions.

@@ -293,6 +293,11 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self, name: &str, span: Span) -> Result<Operand<'a>, ExpressionError> {
+        if let Some((slot, bit)) = self.scope.word(name) {
+            self.program.push(Instruction::Slot(slot));
+            self.program.unary(Instruction::Has(bit));
+            return Ok(Operand { span, what: What::Bool });
+        }
         let (slot, kind, instruction) = match self.meaning(name, span)? {
             Meaning::Slot { slot, kind } => (slot, kind, Instruction::Slot(slot)),
             Meaning::Dimension { slot, kind } => (slot, kind, Instruction::DimSlot(slot)),

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use super::Environment;
+use crate::units::whole;
 
 /// How many values may be waiting at once. A person's expression needs a handful; the array is cleared at each run.
 pub(super) const STACK: usize = 32;
@@ -121,6 +122,8 @@ pub(super) enum Instruction {
     Negate,
     /// Turns the top from true to false and back.
     Not,
+    /// Turns the top, a number of bits, into whether it has this one.
+    Has(u8),
     /// Takes two values, puts one.
     Binary(Binary),
     /// Puts a total of 0 on the stack and turns to the first dimension; without any, goes on at `end`.
@@ -243,6 +246,10 @@ pub(super) fn run(code: &[Instruction], environment: &impl Environment) -> f64 {
             }
             Instruction::Not => {
                 top = truth(!is_true(top));
+                continue;
+            }
+            Instruction::Has(bit) => {
+                top = truth(whole(top) >> bit & 1 == 1);
                 continue;
             }
             Instruction::Binary(operation) => {
