@@ -5,6 +5,7 @@ use itertools::Itertools as _;
 use super::args::{ExportArgs, Target};
 use super::exit::{Exit, WrongFlag};
 use super::render;
+use crate::run::anchor;
 use crate::run::evaluate::Evaluator;
 use crate::run::export::chakra::{Form, MOST, Traces, Written};
 use crate::run::export::{Account, Unexported, chakra, timeline};
@@ -17,16 +18,22 @@ use crate::units::{Time, Unit, count, human, real};
 pub fn export(args: &ExportArgs) -> anyhow::Result<Exit> {
     let named = Named::find(&args.results, &args.point).map_err(lost)?;
     exportable(&named)?;
-    let (job, system) = Evaluator::question(&named.inputs);
+    let (job, mut system) = Evaluator::question(&named.inputs);
+    let fidelity = point::fidelity(&named.inputs);
+    let measured = named.sweep.anchor.as_ref();
+    system.memory.capacity = anchor::capacity(measured, system.memory.capacity);
     let beside = |name: &str| args.results.join("export").join(&named.id).join(name);
     let out = args.out.clone().unwrap_or_else(|| beside(args.to.file_name()));
     say(&named, args);
+    if let Some(measured) = measured {
+        let (factor, name) = (measured.factor(fidelity), &measured.name);
+        anstream::println!("its times are here as they are predicted; the table has them x {factor:.3}, by `{name}`");
+    }
     match args.to {
         Target::Chakra => {
             let title = format!("Point {} of `{}`", named.id, args.results.display());
             let most = if args.large { u64::MAX } else { MOST };
             let form = Form { most, traces: if args.one_file { Traces::Common } else { Traces::OfEach } };
-            let fidelity = point::fidelity(&named.inputs);
             let written = chakra(&job, &system, fidelity, (&out, &title), form).map_err(unexported)?;
             files(&written);
         }

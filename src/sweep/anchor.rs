@@ -14,7 +14,7 @@ use super::resolve::{SHORT, TOP};
 use super::scope::Vocabulary;
 use super::walk::{Line, merge};
 use super::{Space, Sweep};
-use crate::input::diagnostic::{Diagnostic, Place, quoted, suggest};
+use crate::input::diagnostic::{Diagnostic, Place, nearest, quoted, suggest};
 use crate::input::tree::{Entry, Node, Value};
 use crate::units::{Bytes, Unit, human};
 use crate::workload::Infeasible;
@@ -27,6 +27,9 @@ const TIME: Key = measured("anchor.iteration_time", Unit::SECOND, "one optimizer
 const MEMORY: Key = measured("anchor.peak_memory", Unit::BYTE, "memory of the fullest NPU at its peak, as measured");
 /// Sections of a sweep that say nothing of a single run.
 const OF_MANY: [&str; 8] = ["name", ANCHOR, "where", "require", "derive", "decide", "refine", "expect"];
+/// By how many times a measured memory may differ from the account's before it is worth a word: more than any measured plan's that
+/// the account was held against (a third, tests/VALIDATION.md).
+const FAR: f64 = 1.5;
 /// How many points of an anchor are looked at for the axes that it leaves open.
 const LOOKED_AT: usize = 1000;
 
@@ -167,8 +170,8 @@ fn written(run: &Entry, lines: &[Line]) -> Result<Written, Vec<Diagnostic>> {
     let entries = if let Value::Map(entries) = &run.node.value { entries.as_slice() } else { &[] };
     for entry in entries {
         match entry.key.as_str() {
-            "iteration_time" => seconds = Some(read(entry, &TIME)),
-            "peak_memory" => memory = Some(read(entry, &MEMORY)),
+            key if key == TIME.name() => seconds = Some(read(entry, &TIME)),
+            key if key == MEMORY.name() => memory = Some(read(entry, &MEMORY)),
             _ => over.push(entry),
         }
     }
@@ -183,8 +186,12 @@ fn written(run: &Entry, lines: &[Line]) -> Result<Written, Vec<Diagnostic>> {
     });
     let keys = Node { value: Value::Map(keys.collect()), place: run.node.place };
     let Some(seconds) = seconds else {
-        let mistake = Diagnostic::error(format!("the anchor `{}` has no `iteration_time`", run.key)).at(run.place);
-        mistakes.push(mistake.help("write what a step took: `iteration_time: 3.31 s`"));
+        let meant = entries.iter().find(|entry| nearest(&entry.key, [TIME.name()]).is_some());
+        let mistake = Diagnostic::error(format!("the anchor `{}` has no `{}`", run.key, TIME.name()));
+        mistakes.push(match meant {
+            Some(entry) => mistake.at(entry.place).help(format!("did you mean `{}`?", TIME.name())),
+            None => mistake.at(run.place).help("write what a step took: `iteration_time: 3.31 s`"),
+        });
         return Err(mistakes);
     };
     if !mistakes.is_empty() {
@@ -304,6 +311,21 @@ impl Anchor {
                 None => "write its `peak_memory`, and the memory of every point is corrected by it",
             };
             cautions.push(Diagnostic::caution(message).at(place).help(help));
+        }
+        let predicted = self.predicted.iter().flatten().next();
+        if let Some((measured, predicted)) = self.memory.zip(predicted) {
+            let share = measured / predicted.memory.as_real();
+            if !(1.0 / FAR..=FAR).contains(&share) {
+                let message = format!(
+                    "`{}` filled {}, and by our account it fills {}: the difference is added to every point",
+                    self.name,
+                    human(measured, Unit::BYTE),
+                    bytes(predicted.memory)
+                );
+                let help =
+                    "is it of the fullest NPU, and of this plan? what differs may not be the same for other plans";
+                cautions.push(Diagnostic::caution(message).at(place).help(help));
+            }
         }
         let fidelity = KEYS[Id::Fidelity as usize].path;
         let elsewhere = space.axes.iter().map(|axis| axis.name.as_str());

@@ -10,7 +10,7 @@ use crate::metrics::{number, rows};
 use crate::support::{code, run, sweep, text};
 
 /// Plans of a small model on two nodes.
-const PLANS: &str = "
+pub const PLANS: &str = "
 model: {layers: 8, hidden: 4096, heads: 32, kv_heads: 8, ffn: 14336, mlp: gated, vocab: 32000}
 seq_len: 4096
 global_batch: 32 seq
@@ -22,7 +22,7 @@ cluster:
 plan: {tp: [1, 2, 4, 8], pp: [1, 2, 4], micro_batch_size: [1 seq, 2 seq], recompute: [none, full], zero: 1}
 ";
 /// The plan of the run that is measured.
-const TODAY: &str = "tp: 4, pp: 2, micro_batch_size: 1 seq, recompute: none";
+pub const TODAY: &str = "tp: 4, pp: 2, micro_batch_size: 1 seq, recompute: none";
 
 type Row = BTreeMap<String, String>;
 
@@ -247,6 +247,8 @@ fn what_is_no_measured_run_is_an_error_with_its_reason() {
     let unit = first(&format!("{{today: {{{TODAY}, iteration_time: 1 GB}}}}"));
     assert_eq!(unit, "`iteration_time` is a time, not an amount of data");
     assert_eq!(first(&format!("{{today: {{{TODAY}}}}}")), "the anchor `today` has no `iteration_time`");
+    let typo = resolve(&anchored("iteration_tme: 1 s"), &[], &vocabulary()).expect_err("a mistake");
+    assert_eq!(typo[0].help.as_deref(), Some("did you mean `iteration_time`?"));
     let two = first(&format!("{{today: {{{TODAY}, {time}}}, then: {{{TODAY}, {time}}}}}"));
     assert_eq!(two, "an anchor is one measured run: it has more than one name");
     let world = first(&format!("{{today: {{tp: 3, pp: 2, micro_batch_size: 1 seq, recompute: none, {time}}}}}"));
@@ -275,6 +277,16 @@ fn a_run_names_its_row_and_its_machine_and_holds_for_all() {
     let held = ["`today` was measured at one value of `cluster.npu`, and holds for all"];
     assert_eq!(said(&with("npu: A100-SXM-80GB, ")), held);
     assert_eq!(said(&with("cluster.npu: A100-SXM-80GB, ")), held);
+}
+
+#[test]
+fn memory_that_is_far_from_the_account_is_told() {
+    let predicted = number(today(&table(PLANS)), "peak_memory_bytes");
+    let said = |share: f64| said(&anchored(&format!("iteration_time: 1 s, peak_memory: {} B", share * predicted)));
+    assert_eq!([0.7, 1.0, 1.45].map(|share| said(share).len()), [0; 3]);
+    for share in [0.5, 1.6] {
+        assert!(said(share)[0].ends_with("the difference is added to every point"), "{share}");
+    }
 }
 
 #[test]

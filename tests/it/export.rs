@@ -17,6 +17,7 @@ use starsweep::units::Time;
 use starsweep::workload::Job;
 use starsweep::workload::unfold::{Passes, unfold};
 
+use crate::anchor::{self, TODAY};
 use crate::chakra::{RECEIVE, SEND, Value, node, trace};
 use crate::support::{code, program, run, sweep, text};
 
@@ -364,4 +365,17 @@ fn a_point_that_cannot_exist_is_not_exported() {
     let (exit, _, wrong) = export(&out(&place), &[row.split(',').next().expect("an id"), "--to", "chakra"]);
     assert_eq!(exit, 2, "{wrong}");
     assert!(wrong.contains("is infeasible: "), "{wrong}");
+}
+
+#[test]
+fn a_point_that_fits_by_a_measured_run_alone_is_exported_with_its_predicted_times() {
+    let tight = anchor::PLANS.replace("H100-SXM-80GB,", "H100-SXM-80GB, hbm: 8 GB,");
+    let anchor = format!("anchor: {{today: {{{TODAY}, iteration_time: 1 s, peak_memory: 3.9 GB}}}}");
+    let place = results(&format!("{tight}{anchor}\n"));
+    let today = ["tp=4,pp=2,micro_batch_size=1,recompute=none", "--to", "timeline"];
+    let (exit, said, wrong) = export(&out(&place), &today);
+    assert_eq!(exit, 0, "{wrong}");
+    let remark = said.lines().nth(1).expect("a remark");
+    assert!(remark.starts_with("its times are here as they are predicted; the table has them x "), "{said}");
+    assert!(remark.ends_with(", by `today`"), "{said}");
 }
