@@ -338,6 +338,7 @@ pub fn evaluate(
     let mut costs = [ClassCost::default(); 2];
     let mut slowest: Option<(Time, usize)> = None;
     let mut end = Time::ZERO;
+    let mut met = Time::ZERO;
     let mut pace = Pace::default();
     let schedule = program.schedule.part();
     let mut is_beyond = false;
@@ -349,6 +350,10 @@ pub fn evaluate(
         is_beyond |= [&cost.forward, &cost.backward, &cost.weights, &cost.step].iter().any(|tally| tally.is_beyond);
         end = end.max(cost.step.total().saturating_sub(schedule.drain(&pace, &program.shape())));
         pace.add(cost.passage, class.stage, class.stages, &program.shape());
+        if schedule.is_open() && cost.step.exposed[Account::Pipeline as usize] > Time::ZERO {
+            // What the first stage waits for before its next step.
+            met = pace.last_done(program.microbatches) + cost.step.total();
+        }
         if slowest.as_ref().is_none_or(|slowest| once > slowest.0) {
             slowest = Some((once, place));
         }
@@ -367,6 +372,8 @@ pub fn evaluate(
     sum.add(&slowest.step, 1, dims);
     // Not before the slowest stage has done its own part, which it may begin late and end last.
     let total = total.max(sum.total());
+    // Nor before a stage that the first one meets at the end is done.
+    let total = total.max(met);
     // Nor before all is sent: messages beside the computation take no time of their own but that.
     let wire: ArrayVec<Time, MAX_DIMS> = system
         .network
@@ -394,6 +401,7 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
     *cost = ClassCost::default();
     let mut once = Tally::default();
     let mut layers = 1;
+    let schedule = program.schedule.part();
     let dims = prices.system.network.dims.len();
     for block in program.blocks_of(class) {
         prices.block(program, block, &mut once);
@@ -406,25 +414,27 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
             // hides beneath a pass of the last, or the next, microbatch, but for the layer that is ready last, or due first:
             // exposed = max(data / L, data - pass (L - 1) / L) if nothing else uses its dimensions. 262 ms beneath 37 ms of
             // 8 layers leave 230 ms.
-            let but_one = |time: Time| time.saturating_sub(time / layers);
             //
-            // A stage with v chunks has the gradients of each but the last a pass of p microbatches through one chunk earlier,
-            // and its weights as much later.
+            // Of a stage with v chunks all but one have their gradients some passes of one chunk earlier, and need their
+            // weights as much later.
             let v = program.chunks;
-            let ahead = if program.gradients() == Phase::Weights { 0 } else { (v - 1) * program.stages };
-            let beneath = |pass: &Tally| {
-                let part = |share: u64, window: u64| {
-                    let own = once.busy[..dims].iter().map(|busy| busy.map(|time| time * share / layers));
-                    let own: ArrayVec<_, MAX_DIMS> = own.collect();
-                    let window = |time: Time| but_one(time) * window / v;
-                    let others = |k: usize| window(pass.busy[k][0] + pass.busy[k][1]);
-                    Tally::left(data * share / layers, window(pass.total()), &own, others)
+            let lead = || schedule.lead(class.stage..class.stage + class.stages, &program.shape());
+            let beneath = |own: &Tally, lead: [(&Tally, u64); 2]| {
+                let part = |share: u64, window: [(&Tally, u64); 2]| {
+                    let all = once.busy[..dims].iter().map(|busy| busy.map(|time| time * share / layers));
+                    let all: ArrayVec<_, MAX_DIMS> = all.collect();
+                    let window = |of: &dyn Fn(&Tally) -> Time| {
+                        let passes: Time = window.iter().map(|&(pass, times)| of(pass) * times).sum();
+                        (passes / v).saturating_sub(of(own) / layers)
+                    };
+                    let others = |k: usize| window(&|pass| pass.busy[k][0] + pass.busy[k][1]);
+                    Tally::left(data * share / layers, window(&Tally::total), &all, others)
                 };
                 // All but one layer of one chunk beneath that chunk, or all but one layer of all.
-                part((layers / v).saturating_sub(1), 1).max(part(layers - 1, ahead + 1))
+                let one = part((layers / v).saturating_sub(1), [(own, 1), (own, 0)]);
+                if v == 1 { one } else { one.max(part(layers - 1, lead)) }
             };
-            // Weights that are late make a stage that waits for its first backward pass wait the less.
-            let waits = if v == 1 { cost.backward.total() * (program.stages - 1) } else { Time::ZERO };
+            let but_one = |time: Time| time.saturating_sub(time / layers);
             // What could hide if nothing else used its dimensions.
             let beneath_at_most = |pass: &Tally| but_one(data).min(but_one(pass.total()));
             let rest = once.total().saturating_sub(data);
@@ -436,9 +446,15 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
                 None => data.min(rest),
             };
             let left = match block.hidden_beneath {
-                Some(Phase::Forward) => data / layers + beneath(&cost.forward).saturating_sub(waits),
-                Some(Phase::Weights) => data / layers + beneath(&cost.weights),
-                Some(_) => data / layers + beneath(&cost.backward),
+                Some(Phase::Forward) => {
+                    let lead = [(&cost.forward, lead().forward), (&cost.forward, 0)];
+                    data / layers + beneath(&cost.forward, lead)
+                }
+                Some(made) => {
+                    let lead = [(&cost.backward, lead().backward), (&cost.weights, lead().weights)];
+                    let own = if made == Phase::Weights { &cost.weights } else { &cost.backward };
+                    data / layers + beneath(own, lead)
+                }
                 None if block.phase == Phase::Step => data,
                 None => Tally::left(data, rest, &once.busy[..dims], |k| once.busy[k][1]),
             };

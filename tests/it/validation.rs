@@ -114,6 +114,46 @@ fn random_combinations_with_copies_of_shards_take_the_time_of_their_whole_graph(
     assert!(median <= 0.001 && most <= 0.03 && worst <= 0.1, "{median} {most} {worst}: {farthest}");
 }
 
+/// Pipelines of a small model whose data-parallel traffic takes about as long as all passes, over a slow fabric.
+const LATE_TRAFFIC: &str = "
+model: {layers: 32, hidden: 2048, heads: 16, ffn: 8192, mlp: gelu, vocab: 32000}
+seq_len: 2048
+global_batch: [64 seq, 128 seq]
+cluster:
+  npu: H100-SXM-80GB
+  network:
+    node: {block: switch, size: 8, bandwidth: 450 GB/s}
+    leaf: {block: switch, size: 4, bandwidth: 10 GB/s}
+plan: {pp: [2, 4], dp: rest, tp: [1, 4], vpp: [1, 2], zero: [0, 1, 2], order: tp-pp-dp, schedule: all, overlap_dp: true, micro_batch_size: 1 seq}
+";
+
+#[test]
+fn traffic_beneath_the_end_of_a_step_hides_where_the_schedule_lets_it() {
+    for (schedules, worst_of_them) in
+        [("[1f1b, gpipe]", 0.02), ("[zb_h1, zb_h2]", 0.02), ("dualpipe", 0.01), ("zb_v", 0.045)]
+    {
+        let yaml = LATE_TRAFFIC.replace("schedule: all", &format!("schedule: {schedules}"));
+        let sweep = resolve(&yaml, &[], &vocabulary()).expect("a sweep");
+        let mut found = differences(&sweep, 60);
+        let [median, _, worst] = spread(&mut found);
+        let farthest = &found.last().expect("a point").1;
+        assert!(median <= 0.005 && worst <= worst_of_them, "{schedules}: {median} {worst}: {farthest}");
+    }
+}
+
+#[test]
+fn the_ends_of_a_tied_embedding_meet_once_a_step() {
+    let yaml = LATE_TRAFFIC.replace("vocab: 32000", "vocab: 32000, tied_embeddings: true");
+    let yaml = yaml
+        .replace("schedule: all", "schedule: [1f1b, zb_h1, zb_h2]")
+        .replace("overlap_dp: true", "overlap_dp: false")
+        .replace("zero: [0, 1, 2]", "zero: [0, 1]");
+    let mut found = differences(&resolve(&yaml, &[], &vocabulary()).expect("a sweep"), 60);
+    let [median, _, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.001 && worst <= 0.01, "{median} {worst}: {farthest}");
+}
+
 #[test]
 fn collectives_take_the_time_of_their_chunks_one_by_one() {
     let sweep = quickstart();

@@ -10,6 +10,8 @@ pub use pace::{Pace, Parts, Passage, Standing};
 pub use route::Route;
 pub use row::Row;
 
+use std::ops::Range;
+
 use super::Training;
 use super::infeasible::{Infeasible, Reason};
 use super::program::Phase;
@@ -39,6 +41,17 @@ pub struct Unit {
     pub microbatch: u64,
     /// Whether it runs as one with the unit behind it: both wait for what comes to either, and send when both are done.
     pub joined: bool,
+}
+
+/// Passes through one chunk of a stage that lie between what its chunks need, or have, once a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lead {
+    /// Forward passes of the first chunk before the first one of the others, which needs their weights.
+    pub forward: u64,
+    /// Backward passes behind the last of the other chunks, from which their gradients are.
+    pub backward: u64,
+    /// Passes for weights' gradients there.
+    pub weights: u64,
 }
 
 /// An order of the passes of a stage.
@@ -81,6 +94,13 @@ pub trait PipelineSchedule {
     /// How much earlier than the last the next stage ends its passes of a step, behind those that `pace` has.
     fn drain(&self, pace: &Pace, shape: &Shape) -> Time {
         pace.drain(shape)
+    }
+
+    /// By how much the other chunks of a stage come before the one whose gradients are made last, and behind the one whose weights
+    /// are needed first: the least of these stages. Here there are p microbatches of each chunk at a time [Narayanan21].
+    fn lead(&self, _stages: Range<u64>, shape: &Shape) -> Lead {
+        let passes = (shape.chunks - 1) * shape.stages;
+        Lead { forward: passes, backward: passes, weights: 0 }
     }
 
     /// One line on what it is, with its source.

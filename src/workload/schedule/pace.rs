@@ -186,6 +186,17 @@ impl Pace {
         self.standings
     }
 
+    /// When the last stage so far is done with its passes of a step at best, from the first pass of the first stage on:
+    ///
+    /// ```text
+    /// forward through the stages before it + m (F + B + W)        m = 8 of 1 + 1 + 1 ms on the last of 4: 27 ms
+    /// ```
+    #[must_use]
+    pub fn last_done(&self, microbatches: u64) -> Time {
+        let Standing { before, own, .. } = self.standings[3];
+        before.forward + own.all() * microbatches
+    }
+
     /// What a microbatch takes through all stages so far, by passes.
     #[must_use]
     pub const fn sum(&self) -> Parts {

@@ -1,6 +1,8 @@
 //! ZB-V: two chunks a stage in the shape of a V, so that first and last layers are on one stage; no bubble if F = B = W [Qi23].
 
-use super::{Order, Pace, Parts, PipelineSchedule, Route, Shape, Unit};
+use std::ops::Range;
+
+use super::{Lead, Order, Pace, Parts, PipelineSchedule, Route, Shape, Unit};
 use crate::units::{Time, real};
 use crate::workload::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
@@ -125,6 +127,15 @@ impl PipelineSchedule for ZbV {
     /// All stages end what they do at the same time after they began.
     fn drain(&self, _pace: &Pace, _shape: &Shape) -> Time {
         Time::ZERO
+    }
+
+    /// The first stage ends with p backward passes of the first chunk and their weights' gradients, stage s with s passes for these.
+    fn lead(&self, stages: Range<u64>, shape: &Shape) -> Lead {
+        let forward = 2 * (shape.stages - stages.end) + 1;
+        if stages.end == 1 {
+            return Lead { forward, backward: shape.stages, weights: shape.stages };
+        }
+        Lead { forward, backward: 0, weights: stages.start.max(1) }
     }
 
     fn summary(&self) -> &'static str {

@@ -86,10 +86,10 @@ impl Writer<'_> {
             }
             for &unit in &joined {
                 self.begin(unit);
-                self.send(unit);
                 if is_first(unit) && unit.chunk == 0 {
                     self.data = weights[0].take();
                 }
+                self.send(unit);
                 let are_ready = is_last(unit) && unit.chunk > 0;
                 sent = self.gradients(are_ready, rest(unit.chunk), layers, of_gradients(), sent);
             }
