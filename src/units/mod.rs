@@ -37,6 +37,25 @@ pub fn whole(value: f64) -> u64 {
     value as u64
 }
 
+/// The nearest whole number, halves away from zero; what does not fit stops at the ends, and what is no number is 0.
+///
+/// `f64::round` does the same, but is a call where processors may lack the instruction. Numbers below 2^51 are rounded by adding
+/// 2^52, whose neighbours are whole numbers: its last bits are then the nearest of these, of two the even one.
+#[inline]
+#[must_use]
+pub fn nearest(value: f64) -> u64 {
+    const LARGEST: f64 = (1_u64 << 51) as f64;
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    if (0.0..LARGEST).contains(&value) {
+        let sum = value + WHOLE;
+        // A half that went down to the even number.
+        let is_half = value - (sum - WHOLE) == 0.5;
+        sum.to_bits() - WHOLE.to_bits() + u64::from(is_half)
+    } else {
+        value.round() as u64
+    }
+}
+
 /// A whole `f64` as a signed number; fractions are cut off, what does not fit stops at the ends.
 #[inline]
 #[must_use]
@@ -114,7 +133,7 @@ impl Delay {
     #[must_use]
     pub fn round(self) -> Time {
         let picoseconds = self.0 * PS_PER_NS;
-        if picoseconds.is_nan() { Time::MAX } else { Time(picoseconds.round() as u64) }
+        if picoseconds.is_nan() { Time::MAX } else { Time(nearest(picoseconds)) }
     }
 }
 
@@ -237,7 +256,7 @@ impl Bytes {
     /// A real number of bytes, to the nearest whole one.
     #[must_use]
     pub fn from_real(value: f64) -> Self {
-        Self(value.round() as u64)
+        Self(nearest(value))
     }
 
     /// In bytes.
@@ -406,6 +425,20 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_whole_number_is_that_of_round() {
+        let ends = [0.0, -0.4, -0.5, -7.0, 1e300, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MIN_POSITIVE];
+        let powers = (0..66).flat_map(|k| {
+            let power = (0..k).fold(1.0, |power: f64, _| power * 2.0);
+            [-1.0, -0.5, 0.0, 0.5, 1.0].map(|more| power + more)
+        });
+        for middle in ends.into_iter().chain(powers).chain((0..1000).map(|k| f64::from(k) / 8.0)) {
+            for value in [middle.next_down(), middle, middle.next_up()] {
+                assert_eq!(nearest(value), value.round() as u64, "{value:e}");
+            }
+        }
+    }
 
     #[test]
     fn a_delay_is_rounded_once_and_never_wraps() {
