@@ -14,8 +14,18 @@ use crate::workload::placement::{Group, Placement};
 use crate::workload::program::{Account, Beside, Block, Operation, Phase, Program, RankClass, Work};
 use crate::workload::schedule::{Pace, Passage};
 
-/// What one microbatch, or the end of a step, costs an NPU.
+/// What goes through one dimension.
 #[derive(Debug, Clone, Copy, Default)]
+struct Traffic {
+    /// How long it is busy, with data-parallel traffic and with other.
+    busy: [Time; 2],
+    /// Bytes that the NPU sends.
+    sent: f64,
+}
+
+/// What one microbatch, or the end of a step, costs an NPU. It is written over and used again: most of its room is for dimensions
+/// that few networks have.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     exposed: [Time; Account::COUNT],
     data_busy: Time,
@@ -23,22 +33,37 @@ pub(super) struct Tally {
     memory_bound: Time,
     /// Whether one of the times does not fit.
     is_beyond: bool,
-    /// How long each dimension is busy, with data-parallel traffic and with other.
-    busy: [[Time; 2]; MAX_DIMS],
-    /// Bytes that the NPU sends in each dimension.
-    sent: [f64; MAX_DIMS],
-    /// Of these, data-parallel traffic, in all dimensions.
+    /// Bytes of data-parallel traffic that the NPU sends, in all dimensions.
     data_sent: f64,
     /// Messages between stages that run beside the computation: they take no time but on the way through all stages.
     hidden_sends: Time,
+    /// By dimension.
+    traffic: ArrayVec<Traffic, MAX_DIMS>,
 }
 
 impl Tally {
+    /// Nothing, in a network of so many dimensions.
+    fn clear(&mut self, dimensions: usize) {
+        self.exposed = [Time::ZERO; Account::COUNT];
+        [self.data_busy, self.memory_bound, self.hidden_sends] = [Time::ZERO; 3];
+        (self.is_beyond, self.data_sent) = (false, 0.0);
+        self.traffic.clear();
+        self.traffic.extend(std::iter::repeat_n(Traffic::default(), dimensions));
+    }
+
+    /// The same as another.
+    fn copy(&mut self, other: &Self) {
+        self.exposed = other.exposed;
+        (self.data_busy, self.memory_bound) = (other.data_busy, other.memory_bound);
+        (self.is_beyond, self.data_sent, self.hidden_sends) = (other.is_beyond, other.data_sent, other.hidden_sends);
+        self.traffic.clone_from(&other.traffic);
+    }
+
     fn total(&self) -> Time {
         self.exposed.iter().copied().sum()
     }
 
-    fn add(&mut self, other: &Self, times: u64, dimensions: usize) {
+    fn add(&mut self, other: &Self, times: u64) {
         // Most accounts of most blocks are empty.
         for (mine, theirs) in self.exposed.iter_mut().zip(&other.exposed).filter(|pair| *pair.1 > Time::ZERO) {
             *mine += *theirs * times;
@@ -47,11 +72,9 @@ impl Tally {
         self.memory_bound += other.memory_bound * times;
         self.hidden_sends += other.hidden_sends * times;
         self.is_beyond |= other.is_beyond;
-        for (mine, theirs) in self.busy.iter_mut().zip(&other.busy).take(dimensions) {
-            *mine = [mine[0] + theirs[0] * times, mine[1] + theirs[1] * times];
-        }
-        for (mine, theirs) in self.sent.iter_mut().zip(&other.sent).take(dimensions) {
-            *mine += theirs * real(times);
+        for (Traffic { busy, sent }, theirs) in self.traffic.iter_mut().zip(&other.traffic) {
+            *busy = [busy[0] + theirs.busy[0] * times, busy[1] + theirs.busy[1] * times];
+            *sent += theirs.sent * real(times);
         }
     }
 
@@ -66,11 +89,11 @@ impl Tally {
     ///
     /// P the time of data-parallel traffic on a dimension, others that of other traffic there. One dimension: 8 ms beneath a
     /// pass of 10 ms in which others send for 4 ms leave 2 ms.
-    fn left(data: Time, pass: Time, own: &[[Time; 2]], others: impl Fn(usize) -> Time) -> Time {
-        let most = own.iter().map(|busy| busy[0]).max().unwrap_or(Time::ZERO).as_seconds();
+    fn left(data: Time, pass: Time, own: impl Iterator<Item = Time> + Clone, others: impl Fn(usize) -> Time) -> Time {
+        let most = own.clone().max().unwrap_or(Time::ZERO).as_seconds();
         let mut waits = 0.0_f64;
-        for (k, busy) in own.iter().enumerate().filter(|(_, busy)| busy[0] > Time::ZERO) {
-            let share = busy[0].as_seconds() / most;
+        for (k, busy) in own.enumerate().filter(|(_, busy)| *busy > Time::ZERO) {
+            let share = busy.as_seconds() / most;
             waits = waits.max(share * f64::midpoint(1.0, share) * others(k).as_seconds());
         }
         (data + Delay::seconds(waits).round()).saturating_sub(pass).min(data)
@@ -78,13 +101,23 @@ impl Tally {
 }
 
 /// The cost of one rank class: a microbatch there, back, and for the weights' gradients where that is apart; the end of the step.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct ClassCost {
     forward: Tally,
     backward: Tally,
     weights: Tally,
     step: Tally,
     passage: Passage,
+}
+
+impl ClassCost {
+    /// Nothing, in a network of so many dimensions.
+    fn clear(&mut self, dimensions: usize) {
+        for tally in [&mut self.forward, &mut self.backward, &mut self.weights, &mut self.step] {
+            tally.clear(dimensions);
+        }
+        self.passage = Passage::default();
+    }
 }
 
 /// How many blocks of a program are found by their place: layers of two kinds, in each pass.
@@ -105,6 +138,13 @@ impl<'a> Prices<'a> {
         Self { placement, system, memo, layers: ArrayVec::new() }
     }
 
+    /// An empty tally for this network.
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        tally.clear(self.system.network.dims.len());
+        tally
+    }
+
     /// The operations of one block, once, into `tally`.
     fn block(&mut self, program: &Program, block: &Block, tally: &mut Tally) {
         let operations = program.operations_of(block);
@@ -113,10 +153,10 @@ impl<'a> Prices<'a> {
         }
         let manner = (block.dispatches, program.overlap);
         if let Some((_, known)) = self.layers.iter().find(|layer| layer.0 == block.start) {
-            return tally.clone_from(known);
+            return tally.copy(known);
         }
         if let Some(known) = self.memo.layer(operations, manner, self.placement) {
-            tally.clone_from(known);
+            tally.copy(known);
         } else {
             self.operations(operations, program.overlap, tally);
             let busy = tally.total().saturating_sub(tally.exposed[Account::Data as usize]);
@@ -124,13 +164,13 @@ impl<'a> Prices<'a> {
             tally.exposed[Account::Host as usize] += wait;
             self.memo.keep(operations, manner, self.placement, tally);
         }
-        let _ = self.layers.try_push((block.start, *tally));
+        let _ = self.layers.try_push((block.start, tally.clone()));
     }
 
     /// Operations one after the other, but for communication that runs beside the computations behind it, and transfers beside
     /// all; these beside data-parallel traffic too, if that has its place in the order.
     fn operations(&mut self, operations: &[Operation], overlap: bool, tally: &mut Tally) {
-        *tally = Tally::default();
+        tally.clear(self.system.network.dims.len());
         let (mut pair, mut whole) = (Pair::default(), Pair::default());
         let mut beside = Transfers::default();
         for operation in operations {
@@ -192,7 +232,7 @@ impl<'a> Prices<'a> {
                 let spans = placement.spans(Group::Pipeline);
                 let delay = hierarchy::send(size, spans, system) + system.software.collective_latency;
                 let sent = spans.last().map_or(0.0, |span| {
-                    tally.sent[span.dim] += size.as_real();
+                    tally.traffic[span.dim].sent += size.as_real();
                     size.as_real()
                 });
                 (delay.round(), sent)
@@ -204,8 +244,9 @@ impl<'a> Prices<'a> {
                 let kind = usize::from(!operation.is_data_stream());
                 let mut sent = 0.0;
                 for (span, &(bytes, time)) in spans.iter().zip(&priced.sent) {
-                    tally.sent[span.dim] += bytes;
-                    tally.busy[span.dim][kind] += time;
+                    let traffic = &mut tally.traffic[span.dim];
+                    traffic.sent += bytes;
+                    traffic.busy[kind] += time;
                     sent += bytes;
                 }
                 (priced.time, sent)
@@ -231,7 +272,7 @@ pub fn memory_bound(program: &Program, class: &RankClass, placement: &Placement,
     let mut prices = Prices::new(placement, system, &mut memo);
     let of_block = |block: &Block| {
         let times = if block.phase == Phase::Step { 1 } else { program.microbatches };
-        let mut tally = Tally::default();
+        let mut tally = prices.tally();
         let kernels =
             program.operations_of(block).iter().filter(|operation| matches!(operation.work, Work::Compute(_)));
         kernels.for_each(|operation| {
@@ -245,13 +286,19 @@ pub fn memory_bound(program: &Program, class: &RankClass, placement: &Placement,
 /// How long an operation takes if nothing else goes on.
 #[must_use]
 pub fn alone(operation: &Operation, placement: &Placement, system: &System) -> Time {
-    Prices::new(placement, system, &mut Memo::of_one()).operation(operation, &mut Tally::default()).0
+    let mut memo = Memo::of_one();
+    let mut prices = Prices::new(placement, system, &mut memo);
+    let mut tally = prices.tally();
+    prices.operation(operation, &mut tally).0
 }
 
 /// Bytes that an NPU sends in an operation.
 #[must_use]
 pub fn sent(operation: &Operation, placement: &Placement, system: &System) -> f64 {
-    Prices::new(placement, system, &mut Memo::of_one()).operation(operation, &mut Tally::default()).1
+    let mut memo = Memo::of_one();
+    let mut prices = Prices::new(placement, system, &mut memo);
+    let mut tally = prices.tally();
+    prices.operation(operation, &mut tally).1
 }
 
 /// Communication and the computations that it runs beside.
@@ -335,7 +382,7 @@ pub fn evaluate(
     memo.turn_to(system);
     let mut prices = Prices::new(placement, system, memo);
     // The slowest so far, and the next: the one is where the other is not.
-    let mut costs = [ClassCost::default(); 2];
+    let mut costs = [ClassCost::default(), ClassCost::default()];
     let mut slowest: Option<(Time, usize)> = None;
     let mut end = Time::ZERO;
     let mut met = Time::ZERO;
@@ -361,15 +408,14 @@ pub fn evaluate(
     let too_long = Infeasible::new(Reason::TimeRange, f64::INFINITY, Time::MAX.as_seconds());
     let Some((_, place)) = slowest else { return Err(too_long) };
     let slowest = &costs[place];
-    let mut sum = Tally::default();
-    let dims = system.network.dims.len();
-    sum.add(&slowest.forward, program.microbatches, dims);
-    sum.add(&slowest.backward, program.microbatches, dims);
+    let mut sum = prices.tally();
+    sum.add(&slowest.forward, program.microbatches);
+    sum.add(&slowest.backward, program.microbatches);
     if schedule.splits() {
-        sum.add(&slowest.weights, program.microbatches, dims);
+        sum.add(&slowest.weights, program.microbatches);
     }
     let total = sum.total() + schedule.bubble(&pace, &program.shape()) + end;
-    sum.add(&slowest.step, 1, dims);
+    sum.add(&slowest.step, 1);
     // Not before the slowest stage has done its own part, which it may begin late and end last.
     let total = total.max(sum.total());
     // Nor before a stage that the first one meets at the end is done.
@@ -379,8 +425,8 @@ pub fn evaluate(
         .network
         .dims
         .iter()
-        .zip(&sum.sent)
-        .map(|(dim, &sent)| (Bytes::from_real(sent) / dim.bandwidth).round())
+        .zip(&sum.traffic)
+        .map(|(dim, traffic)| (Bytes::from_real(traffic.sent) / dim.bandwidth).round())
         .collect();
     let total = total.max(wire.iter().copied().max().unwrap_or(Time::ZERO));
     let bubble = total.saturating_sub(sum.total());
@@ -389,8 +435,8 @@ pub fn evaluate(
     }
     let (memory_bound, data_busy) = (sum.memory_bound, sum.data_busy);
     let mut report = Report { total, exposed: sum.exposed, bubble, memory_bound, data_busy, ..Report::default() };
-    for (k, &wire) in wire.iter().enumerate() {
-        report.sent[k] = Bytes::from_real(sum.sent[k]).get();
+    for (k, (traffic, &wire)) in sum.traffic.iter().zip(&wire).enumerate() {
+        report.sent[k] = Bytes::from_real(traffic.sent).get();
         report.wire[k] = wire;
     }
     Ok(report)
@@ -398,11 +444,10 @@ pub fn evaluate(
 
 /// The cost of one rank class, into `cost`.
 fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cost: &mut ClassCost) {
-    *cost = ClassCost::default();
+    cost.clear(prices.system.network.dims.len());
     let mut once = Tally::default();
     let mut layers = 1;
     let schedule = program.schedule.part();
-    let dims = prices.system.network.dims.len();
     for block in program.blocks_of(class) {
         prices.block(program, block, &mut once);
         if program.overlap_sends && program.is_message(block) {
@@ -421,14 +466,13 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
             let lead = || schedule.lead(class.stage..class.stage + class.stages, &program.shape());
             let beneath = |own: &Tally, lead: [(&Tally, u64); 2]| {
                 let part = |share: u64, window: [(&Tally, u64); 2]| {
-                    let all = once.busy[..dims].iter().map(|busy| busy.map(|time| time * share / layers));
-                    let all: ArrayVec<_, MAX_DIMS> = all.collect();
+                    let all = once.traffic.iter().map(|traffic| traffic.busy[0] * share / layers);
                     let window = |of: &dyn Fn(&Tally) -> Time| {
                         let passes: Time = window.iter().map(|&(pass, times)| of(pass) * times).sum();
                         (passes / v).saturating_sub(of(own) / layers)
                     };
-                    let others = |k: usize| window(&|pass| pass.busy[k][0] + pass.busy[k][1]);
-                    Tally::left(data * share / layers, window(&Tally::total), &all, others)
+                    let others = |k: usize| window(&|pass| pass.traffic[k].busy[0] + pass.traffic[k].busy[1]);
+                    Tally::left(data * share / layers, window(&Tally::total), all, others)
                 };
                 // All but one layer of one chunk beneath that chunk, or all but one layer of all.
                 let one = part((layers / v).saturating_sub(1), [(own, 1), (own, 0)]);
@@ -456,7 +500,10 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
                     data / layers + beneath(own, lead)
                 }
                 None if block.phase == Phase::Step => data,
-                None => Tally::left(data, rest, &once.busy[..dims], |k| once.busy[k][1]),
+                None => {
+                    let own = once.traffic.iter().map(|traffic| traffic.busy[0]);
+                    Tally::left(data, rest, own, |k| once.traffic[k].busy[1])
+                }
             };
             once.exposed[Account::Data as usize] = left + prices.system.paid(hidden, data, once.data_sent);
         }
@@ -470,6 +517,6 @@ fn class_cost(program: &Program, class: &RankClass, prices: &mut Prices<'_>, cos
             Phase::Step => &mut cost.step,
         };
         cost.passage.add(once.total(), once.hidden_sends, block);
-        tally.add(&once, block.repeat, dims);
+        tally.add(&once, block.repeat);
     }
 }

@@ -91,7 +91,8 @@ impl Memo {
     /// What a collective costs; `price` says it if it is not known.
     pub fn collective(&mut self, question: Question, spans: &Spans, price: impl FnOnce() -> Priced) -> &Priced {
         let (machine, places) = (self.machine, self.collectives.len());
-        let place = &mut self.collectives[index(hash(question, spans)) % places];
+        // A power of two.
+        let place = &mut self.collectives[index(hash(question, spans)) & (places - 1)];
         let is_known =
             |(asked, known): &(u64, Priced)| *asked == machine && known.question == question && known.spans == *spans;
         if !place.as_ref().is_some_and(is_known) {
@@ -114,7 +115,7 @@ impl Memo {
     pub(super) fn keep(&mut self, operations: &[Operation], manner: Manner, placement: &Placement, tally: &Tally) {
         let place = self.oldest;
         if self.layers.len() <= place {
-            self.layers.push(Layer { operations: Vec::new(), manner, lies: Vec::new(), tally: *tally });
+            self.layers.push(Layer { operations: Vec::new(), manner, lies: Vec::new(), tally: tally.clone() });
         }
         let layer = &mut self.layers[place];
         layer.operations.clear();
@@ -130,7 +131,7 @@ impl Memo {
                 layer.lies.push((group, placement.spans(group).clone()));
             }
         }
-        (layer.manner, layer.tally) = (manner, *tally);
+        (layer.manner, layer.tally) = (manner, tally.clone());
         self.known = self.known.max(place + 1);
         self.oldest = (self.oldest + 1) % LAYERS;
     }
