@@ -306,6 +306,8 @@ enum Part {
     Same(Vec<u8>),
     /// What a slot says, by the hash of its key and its default.
     Slot(usize, u64, f64),
+    /// The same of a slot in whose saying no other has a part.
+    Free(usize, u64, f64),
 }
 
 impl Canonical {
@@ -313,12 +315,12 @@ impl Canonical {
     pub fn of(inputs: &Inputs, varies: impl Fn(usize) -> bool) -> Self {
         let mut parts = Vec::new();
         let mut same = Vec::new();
-        // What others have a say in is asked each time.
-        let is_judged =
-            |slot: usize| FOLLOWERS.map(|it| it.0).into_iter().chain(OF_STATES).any(|id| slot == id as usize);
         for (slot, (tag, default)) in tags().iter().copied().enumerate().filter(|&(_, (tag, _))| tag != 0) {
-            if varies(slot) || is_judged(slot) {
-                parts.extend([Part::Same(std::mem::take(&mut same)), Part::Slot(slot, tag, default)]);
+            let judge = judge(slot);
+            if varies(slot) || judge.is_some_and(|judge| varies(judge as usize)) {
+                let is_free = judge.is_none() && !is_algorithm(slot) && !(DIMS_FROM..TIERS_FROM).contains(&slot);
+                let said = if is_free { Part::Free(slot, tag, default) } else { Part::Slot(slot, tag, default) };
+                parts.extend([Part::Same(std::mem::take(&mut same)), said]);
             } else {
                 say(inputs, (slot, tag, default), &mut same);
             }
@@ -335,6 +337,7 @@ impl Canonical {
             match part {
                 Part::Same(bytes) => form.extend_from_slice(bytes),
                 Part::Slot(slot, tag, default) => say(inputs, (*slot, *tag, *default), form),
+                Part::Free(slot, tag, default) => put((*tag, *default), inputs.get(*slot), form),
             }
         }
         // Of a list that does not fit it counts how long it is.
@@ -356,10 +359,23 @@ fn say(inputs: &Inputs, (slot, tag, default): (usize, u64, f64), form: &mut Vec<
     // What a list sets stands in its dimensions.
     let is_list = || is_algorithm(slot) && Written::of(value).and_then(Written::name).is_some();
     let counts = || !is_list() && !follows() && is_of_states(inputs, slot, value);
-    if is_there && !value.is_nan() && value.to_bits() != default.to_bits() && counts() {
-        form.extend_from_slice(&tag.to_le_bytes());
-        form.extend_from_slice(&value.to_bits().to_le_bytes());
+    if is_there && counts() {
+        put((tag, default), value, form);
     }
+}
+
+/// Adds a value that counts, if there is one and it is not the default.
+fn put((tag, default): (u64, f64), value: f64, form: &mut Vec<u8>) {
+    if !value.is_nan() && value.to_bits() != default.to_bits() {
+        let both = u128::from(tag) | u128::from(value.to_bits()) << u64::BITS;
+        form.extend_from_slice(&both.to_le_bytes());
+    }
+}
+
+/// The key by which it is judged whether another counts.
+fn judge(slot: usize) -> Option<Id> {
+    let leader = FOLLOWERS.into_iter().find(|follower| slot == follower.0 as usize).map(|follower| follower.1);
+    leader.or_else(|| OF_STATES.iter().any(|&id| slot == id as usize).then_some(Id::Optimizer))
 }
 
 /// The id of a point: a hash of its inputs as they count, whatever they are called and whichever of them are axes.
