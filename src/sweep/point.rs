@@ -8,6 +8,7 @@ use super::inputs::Inputs;
 use super::key::{
     ALGORITHMS, DIM_KEYS, DIMS_FROM, DimId, Id, KEYS, NAMES_FROM, OF_COLLECTIVE, TIER_KEYS, TIERS_FROM, TierId,
 };
+use super::moved::Moved;
 use super::recompute;
 use crate::system::collective::{Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
@@ -87,6 +88,34 @@ fn written(number: f64) -> Option<u64> {
 /// How many messages are under way at once; none if there is no number.
 fn window(number: f64) -> Option<u32> {
     written(number).map(narrow)
+}
+
+/// What a point runs, and on what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// What.
+    pub job: Job,
+    /// On what.
+    pub system: System,
+}
+
+impl Question {
+    /// The question of some inputs.
+    #[must_use]
+    pub fn of(inputs: &Inputs) -> Self {
+        Self { job: job(inputs), system: system(inputs) }
+    }
+
+    /// Makes the question of the point before that of some inputs, of which no more than this moved since.
+    pub fn follow(&mut self, inputs: &Inputs, moved: Moved) {
+        match (moved, &mut self.job) {
+            (Moved::All, _) => *self = Self::of(inputs),
+            (Moved::Plan, Job::Training(training)) => training.plan = plan(inputs),
+            (Moved::Order, Job::Training(training)) => training.plan.order = order(inputs),
+            // No key of a plan is theirs.
+            (Moved::Plan | Moved::Order, Job::Recorded | Job::Collective { .. }) => {}
+        }
+    }
 }
 
 /// What a point runs.
@@ -184,8 +213,12 @@ fn plan(inputs: &Inputs) -> Plan {
         offload_weights: tier(inputs.key(Id::OffloadWeights)),
         offload_activations: tier(inputs.key(Id::OffloadActivations)),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
-        order: part(&Order::ALL, inputs.key(Id::Order)),
+        order: order(inputs),
     }
+}
+
+fn order(inputs: &Inputs) -> Order {
+    part(&Order::ALL, inputs.key(Id::Order))
 }
 
 /// What a point runs on.

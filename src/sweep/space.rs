@@ -7,6 +7,7 @@ use super::inputs::{Inputs, Removal};
 use super::key::{
     DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, OFFLOADS, SLOTS, Slot, TIERS_FROM, dim_slot, line_of,
 };
+use super::moved::Moved;
 use super::point::Canonical;
 use super::rule::Rule;
 use super::scope::{Before, reads};
@@ -28,6 +29,8 @@ pub struct Space {
     strides: Vec<u64>,
     /// For each axis what follows from its values.
     steps: Vec<Steps>,
+    /// For each axis what moves with it and with all faster ones.
+    moves: Vec<Moved>,
     /// For each removal the level that decides it: the number of leading axes that must be known.
     removal_levels: [usize; Removal::ALL.len()],
     /// The same for each filter.
@@ -61,6 +64,11 @@ impl Space {
             followed.fold(Steps::NONE, |steps, &slot| steps.and(Steps::of(slot as usize)))
         };
         let steps = axes.iter().map(steps_of).collect();
+        let moved_with = |axis: &Axis| axis.touched.iter().map(|&slot| Moved::with(slot as usize)).max();
+        let mut moves: Vec<_> = axes.iter().map(|axis| moved_with(axis).unwrap_or(Moved::Order)).collect();
+        for k in (1..moves.len()).rev() {
+            moves[k - 1] = moves[k - 1].max(moves[k]);
+        }
         let mut space = Self {
             axes,
             base,
@@ -68,6 +76,7 @@ impl Space {
             derived,
             strides,
             steps,
+            moves,
             removal_levels: [0; Removal::ALL.len()],
             filter_levels: Vec::new(),
             read: Vec::new(),
@@ -189,6 +198,12 @@ impl Space {
         }
     }
 
+    /// What moves between two points at which so many leading axes stand; all if none does.
+    #[must_use]
+    pub fn moved(&self, standing: usize) -> Moved {
+        if standing == 0 { Moved::All } else { self.moves.get(standing).copied().unwrap_or(Moved::Order) }
+    }
+
     /// How the ids of points are made, of which this is one.
     pub fn canonical(&self, inputs: &Inputs) -> &Canonical {
         self.canonical.get_or_init(|| Canonical::of(inputs, |slot| self.level(&[slot]) > 0))
@@ -294,6 +309,8 @@ pub struct Cursor<'a> {
     pub inputs: Inputs,
     /// How many leading axes stand as they did when filters were last asked; none of them at the start.
     unchanged: Option<usize>,
+    /// How many leading axes stand as they did at the point that was stepped past last; none before that.
+    standing: usize,
 }
 
 impl<'a> Cursor<'a> {
@@ -304,6 +321,7 @@ impl<'a> Cursor<'a> {
             index: start,
             inputs: Inputs::new(&space.base),
             unchanged: None,
+            standing: 0,
         };
         for &slot in &space.read {
             cursor.inputs.keep(slot);
@@ -319,6 +337,12 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub const fn index(&self) -> u64 {
         self.index
+    }
+
+    /// How many leading axes stand as they did at the point that was stepped past last; none before that.
+    #[must_use]
+    pub const fn standing(&self) -> usize {
+        self.standing
     }
 
     /// Whether the current number is a point; if not, how many leading axes decide that.
@@ -356,6 +380,7 @@ impl<'a> Cursor<'a> {
 
     /// Past the current point.
     pub fn step(&mut self) {
+        self.standing = self.space.axes.len();
         match self.space.axes.len() {
             0 => self.index += 1,
             axes => self.advance(axes - 1),
@@ -389,6 +414,7 @@ impl<'a> Cursor<'a> {
             self.index = self.index.max(self.space.len());
         }
         self.unchanged = Some(top);
+        self.standing = self.standing.min(top);
         let steps = self.space.steps[top..].iter().fold(Steps::NONE, |all, &steps| all.and(steps));
         if steps != Steps::NONE {
             self.inputs.follow(steps);

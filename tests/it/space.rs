@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use starsweep::run::evaluate::Evaluator;
 use starsweep::run::{self, vocabulary};
 use starsweep::sweep::key::{DIMS_FROM, DimId, Id, NAMES_FROM, SLOTS, TIERS_FROM, dim_slot};
-use starsweep::sweep::point::{id, id_text};
+use starsweep::sweep::point::{Question, id, id_text};
 use starsweep::sweep::{Remover, Sweep, resolve};
 
 use starsweep::units::{real, whole};
@@ -88,18 +88,32 @@ fn a_value_that_is_the_same_at_all_points_never_changes() {
 #[test]
 fn what_neighbours_left_behind_changes_no_number() {
     let text = read("sweeps/calculon_gpt3_175b.yaml").replace("  tp: all", "  tp: 8").replace("  pp: all", "  pp: 4");
-    let sweep = sweep(&text.replace("vpp: all", "vpp: [1, 24]").replace("zero: [0, 1]", "zero: 1"));
-    let mut cursor = sweep.space.cursor(0);
-    let (mut evaluator, mut feasible) = (Evaluator::default(), 0);
-    for _ in 0..4000 {
-        cursor.next_point(sweep.space.len()).expect("a point");
-        let (job, system, alone) = evaluate(&cursor.inputs);
-        let fidelity = starsweep::sweep::point::fidelity(&cursor.inputs);
-        assert_eq!(evaluator.evaluate(&job, &system, fidelity), alone);
-        feasible += u64::from(alone.is_ok());
-        cursor.step();
+    let search = text.replace("vpp: all", "vpp: [1, 24]").replace("zero: [0, 1]", "zero: 1");
+    let orders = RICH.replace("zero: all", "zero: all, order: all");
+    for (text, points, least) in [(search, 4000, 500), (orders, 4000, 100)] {
+        let sweep = sweep(&text);
+        let mut cursor = sweep.space.cursor(0);
+        let (mut evaluator, mut follower, mut feasible) = (Evaluator::default(), Evaluator::default(), 0);
+        let mut question: Option<Question> = None;
+        let mut moves = HashSet::new();
+        for _ in 0..points {
+            cursor.next_point(sweep.space.len()).expect("a point");
+            let (job, system, alone) = evaluate(&cursor.inputs);
+            let fidelity = starsweep::sweep::point::fidelity(&cursor.inputs);
+            assert_eq!(evaluator.evaluate(&job, &system, fidelity), alone);
+            // What moved is enough to know of the point before.
+            let moved = sweep.space.moved(cursor.standing());
+            moves.insert(moved);
+            let question = question.get_or_insert_with(|| Question::of(&cursor.inputs));
+            question.follow(&cursor.inputs, moved);
+            assert_eq!((&question.job, &question.system), (&job, &system));
+            assert_eq!(follower.evaluate_next(&job, &system, fidelity, moved), alone);
+            feasible += u64::from(alone.is_ok());
+            cursor.step();
+        }
+        assert!(feasible > least, "{feasible}");
+        assert_eq!(moves.len(), 3, "{moves:?}");
     }
-    assert!(feasible > 500, "{feasible}");
 }
 
 #[test]
