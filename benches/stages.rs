@@ -141,7 +141,7 @@ fn write_a_segment(bencher: Bencher<'_, '_>) {
         if let Some(bencher) = bencher.take() {
             bencher.bench_local(|| {
                 let mut out = Vec::new();
-                write_columns(table.schema(), table.rows(), table.arrays(), &[], &mut out).expect("a file");
+                write_columns(table.schema(), table.rows(), |kinds| table.pages(kinds), &[], &mut out).expect("a file");
                 out.len()
             });
         }

@@ -4,6 +4,8 @@ pub mod best;
 pub mod folder;
 pub mod front;
 pub mod metric;
+pub mod pages;
+pub mod runs;
 pub mod seal;
 pub mod segment;
 pub mod sink;

@@ -259,7 +259,7 @@ impl Store {
     pub fn write_segment(&self, segment: Segment, table: &Table) -> Result<(), StoreError> {
         let path = self.points().join(segment.file_name());
         self.write_part(&path, |footer, out| {
-            parquet::write_columns(table.schema(), table.rows(), table.arrays(), footer, out)
+            parquet::write_columns(table.schema(), table.rows(), |kinds| table.pages(kinds), footer, out)
         })
     }
 

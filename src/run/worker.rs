@@ -1,5 +1,6 @@
 //! A worker: evaluates one stretch at a time into a table of its own, in the order of the points' numbers.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +22,12 @@ use crate::sweep::algorithm::Written;
 use crate::sweep::bill::bill;
 use crate::sweep::column::{From, shape_key};
 use crate::sweep::key::{DIM_NAMES_FROM, Id};
+use crate::sweep::point::Question;
 use crate::sweep::scope::After;
-use crate::sweep::{Anchor, Fidelity, Inputs, Sweep, point};
+use crate::sweep::{Anchor, Fidelity, Inputs, Moved, Sweep, point};
 use crate::system::System;
 use crate::units::{Bytes, from_signed, index, real, whole};
-use crate::workload::{Footprint, Infeasible, Job, Reason};
+use crate::workload::{Footprint, Infeasible, Reason};
 
 /// How many points of the closed form pass between two looks at whether to stop, and two reports of progress.
 const BREATH: u64 = 1024;
@@ -35,13 +37,15 @@ const BREATH: u64 = 1024;
 pub struct Worker<'a> {
     sweep: &'a Sweep,
     layout: &'a Layout,
-    /// The columns that show a slot in every row, not in the first alone, with what is added to its number.
-    shown: Vec<(usize, usize, f64)>,
-    /// Other columns that have a value in every row; those that follow from the question alone first.
+    /// The columns that show a slot and vary, those of the fastest axes first.
+    shown: Vec<Shown>,
+    /// Other columns that vary; those that follow from the question alone first.
     worked_out: Vec<usize>,
     /// How many these are.
     of_question: usize,
     evaluator: Evaluator,
+    /// What the row before was about, if that was evaluated here.
+    asked: Option<Box<Asked>>,
     table: Table,
     /// The single metrics of the current point, NaN where there is none.
     metrics: Vec<f64>,
@@ -62,6 +66,53 @@ pub struct Worker<'a> {
     loaded: Loaded,
 }
 
+/// A column that shows the number of a slot.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    column: usize,
+    slot: usize,
+    /// What is added to the number.
+    more: f64,
+    /// How many leading axes decide it.
+    level: usize,
+}
+
+/// What a point asked, and what came of it, unless that was a mistake of ours.
+#[derive(Debug)]
+struct Asked {
+    question: Question,
+    result: Option<Result<Evaluation, Infeasible>>,
+}
+
+impl Asked {
+    fn evaluation(&self) -> Option<&Evaluation> {
+        self.result.as_ref()?.as_ref().ok()
+    }
+
+    fn footprint(&self) -> Option<&Footprint> {
+        match self.result.as_ref()? {
+            Ok(evaluation) => Some(&evaluation.footprint),
+            Err(infeasible) => infeasible.footprint.as_ref(),
+        }
+    }
+
+    /// Whether the point was refused before its memory was counted: it has no metric but those of the question.
+    fn is_bare(&self) -> bool {
+        self.footprint().is_none()
+    }
+}
+
+/// What a row has of the one before.
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    /// How many leading axes stand.
+    axes: usize,
+    /// Whether all does that follows from question and result.
+    is_same: bool,
+    /// Whether it has no metrics, either.
+    was_bare: bool,
+}
+
 /// What a row says of a point besides its inputs.
 struct Verdict {
     status: Status,
@@ -77,11 +128,12 @@ impl<'a> Worker<'a> {
         let parts: Vec<MetricPart> = single_metrics().collect();
         let most_rows = super::segment_rows(sweep);
         let varying = (0..layout.columns.len()).filter(|&column| !layout.columns[column].constant);
-        let (shown, mut worked_out): (_, Vec<usize>) =
+        let (mut shown, mut worked_out): (Vec<Shown>, Vec<usize>) =
             varying.partition_map(|column| match shown(sweep, layout, column) {
-                Some((slot, more)) => Either::Left((column, slot, more)),
+                Some(shown) => Either::Left(shown),
                 None => Either::Right(column),
             });
+        shown.sort_by_key(|shown| Reverse(shown.level));
         let is_of_question = |column: usize| match layout.origins[column] {
             Origin::Metric(metric, _) => metric.part().is_of_question(),
             _ => true,
@@ -95,7 +147,8 @@ impl<'a> Worker<'a> {
             worked_out,
             of_question,
             evaluator: Evaluator::default(),
-            table: Table::new(layout.columns.clone(), point::ID_LEN, index(most_rows)),
+            asked: None,
+            table: Table::new(layout.columns.clone(), point::ID_LEN),
             metrics: vec![f64::NAN; parts.len()],
             parts,
             shapes: HashMap::new(),
@@ -138,7 +191,7 @@ impl<'a> Worker<'a> {
                     progress.add_known();
                     self.copy(id, &row)?
                 }
-                None => self.row(id, &cursor.inputs, None, progress),
+                None => self.row(id, (&cursor.inputs, cursor.standing()), None, progress),
             };
             if !seconds.is_nan() {
                 feasible += 1;
@@ -178,7 +231,8 @@ impl<'a> Worker<'a> {
 
     /// Adds a row as it was; its time in seconds if it is feasible, else NaN.
     fn copy(&mut self, id: u64, row: &DataFrame) -> Result<f64, StoreError> {
-        self.table.push_id(&point::id_text(id));
+        self.asked = None;
+        self.table.begin(&point::id_text(id));
         let (mut seconds, mut is_feasible) = (f64::NAN, false);
         for (column, (spec, origin)) in self.layout.columns.iter().zip(&self.layout.origins).enumerate() {
             let cell = row.column(&spec.column.name)?.get(0)?;
@@ -194,16 +248,23 @@ impl<'a> Worker<'a> {
                 Origin::Metric(MetricPart::IterationTime | MetricPart::FinishTime, _) => seconds = value,
                 _ => {}
             }
-            if self.table.wants(column) {
-                self.table.push(column, value);
-            }
+            self.table.set(column, value);
         }
         Ok(if is_feasible { seconds } else { f64::NAN })
     }
 
-    /// Adds the row of a point, in as much local memory as is told, else in what it has; its time in seconds if it is feasible, else NaN.
-    fn row(&mut self, id: u64, inputs: &Inputs, room: Option<Bytes>, progress: &Progress) -> f64 {
-        let (job, mut system) = Evaluator::question(inputs);
+    /// Adds the row of a point, at which so many leading axes stand as at the row before, in as much local memory as is told, else in
+    /// what it has; its time in seconds if it is feasible, else NaN.
+    fn row(&mut self, id: u64, (inputs, axes): (&Inputs, usize), room: Option<Bytes>, progress: &Progress) -> f64 {
+        let (mut asked, moved) = match self.asked.take() {
+            Some(mut asked) => {
+                let moved = self.sweep.space.moved(axes);
+                asked.question.follow(inputs, moved);
+                (asked, moved)
+            }
+            None => (Box::new(Asked { question: Question::of(inputs), result: None }), Moved::All),
+        };
+        let Question { job, system } = &mut asked.question;
         let fidelity = point::fidelity(inputs);
         let evaluator = &mut self.evaluator;
         let anchor = self.sweep.anchor.as_ref();
@@ -211,21 +272,27 @@ impl<'a> Worker<'a> {
         system.memory.capacity = room.unwrap_or_else(|| anchor::capacity(anchor, whole));
         let result = catch_unwind(AssertUnwindSafe(|| {
             point::fits(inputs)?;
-            let result = recorded::evaluate(self.sweep, inputs, &job, &system)
-                .unwrap_or_else(|| evaluator.evaluate(&job, &system, fidelity));
+            let result = recorded::evaluate(self.sweep, inputs, job, system)
+                .unwrap_or_else(|| evaluator.evaluate_next(job, system, fidelity, moved));
             anchor::carried(result, anchor, fidelity)
         }));
         system.memory.capacity = whole;
-        let (verdict, footprint, evaluation) = match &result {
-            Ok(Ok(evaluation)) => (feasible(), Some(&evaluation.footprint), Some(evaluation)),
-            Ok(Err(infeasible)) => (refused(infeasible), infeasible.footprint.as_ref(), None),
+        let verdict = match &result {
+            Ok(Ok(_)) => feasible(),
+            Ok(Err(infeasible)) => refused(infeasible),
             Err(panic) => {
                 progress.error();
-                (self.broken(panic.as_ref()), None, None)
+                self.broken(panic.as_ref())
             }
         };
-        self.table.push_id(&point::id_text(id));
-        self.write(inputs, (&job, &system), footprint, evaluation, verdict)
+        let result = result.ok();
+        let is_same = moved == Moved::Order && result.is_some() && asked.result == result;
+        let standing = Standing { axes, is_same, was_bare: asked.result.is_some() && asked.is_bare() };
+        asked.result = result;
+        self.table.begin(&point::id_text(id));
+        let seconds = self.write((inputs, standing), &asked, verdict);
+        self.asked = asked.result.is_some().then_some(asked);
+        seconds
     }
 
     /// Evaluates a point of the closed form again, event-driven, into a table of one row: of the same id.
@@ -238,7 +305,7 @@ impl<'a> Worker<'a> {
         let id = self.sweep.id(inputs, &mut self.canonical);
         let mut inputs = inputs.clone();
         point::refine(&mut inputs);
-        let seconds = self.row(id, &inputs, None, progress);
+        let seconds = self.row(id, (&inputs, 0), None, progress);
         progress.add(1, u64::from(!seconds.is_nan()), u64::from(seconds.is_nan()));
         if !seconds.is_nan() {
             progress.best(seconds);
@@ -254,20 +321,14 @@ impl<'a> Worker<'a> {
     pub fn measured(&mut self, run: &Anchor) -> Result<DataFrame, StoreError> {
         self.clear();
         let id = self.sweep.id(&run.inputs, &mut self.canonical);
-        self.row(id, &run.inputs, Some(BOUNDLESS), &Progress::default());
+        self.row(id, (&run.inputs, 0), Some(BOUNDLESS), &Progress::default());
         Ok(self.table.frame()?)
     }
 
-    /// Writes what follows the id of a row.
-    fn write(
-        &mut self,
-        inputs: &Inputs,
-        (job, system): (&Job, &System),
-        footprint: Option<&Footprint>,
-        evaluation: Option<&Evaluation>,
-        mut verdict: Verdict,
-    ) -> f64 {
-        let report = evaluation.map(|evaluation| &evaluation.report);
+    /// Writes what follows the id of a row, as far as it is not as in the row before.
+    fn write(&mut self, (inputs, standing): (&Inputs, Standing), asked: &Asked, mut verdict: Verdict) -> f64 {
+        let Question { job, system } = &asked.question;
+        let (footprint, report) = (asked.footprint(), asked.evaluation().map(|evaluation| &evaluation.report));
         let unseen = self.sweep.anchor.as_ref().map_or(0.0, Anchor::offset);
         let outcome =
             Outcome { job, system, npus: inputs.key(Id::Npus), bill: bill(inputs), unseen, footprint, report };
@@ -282,23 +343,25 @@ impl<'a> Worker<'a> {
         {
             verdict = Verdict { status: Status::Unmet, reason: real((Reason::ALL.len() + k) as u64), ..verdict };
         }
-        // A point that was refused before its memory was counted has no metric but those of the question.
-        let is_bare = report.is_none() && footprint.is_none();
-        let is_first = self.table.rows() == 1;
-        let all = if is_first {
+        let (is_first, is_bare) = (self.table.rows() == 1, asked.is_bare());
+        let columns = if is_first {
             self.layout.columns.len()
         } else {
-            for &(column, slot, more) in &self.shown {
-                self.table.push(column, inputs.get(slot) + more);
+            for shown in self.shown.iter().take_while(|shown| shown.level > standing.axes) {
+                self.table.set(shown.column, inputs.get(shown.slot) + shown.more);
             }
-            if is_bare {
+            if is_bare && !standing.was_bare {
                 for &column in &self.worked_out[self.of_question..] {
-                    self.table.push(column, f64::NAN);
+                    self.table.set(column, f64::NAN);
                 }
             }
-            if is_bare { self.of_question } else { self.worked_out.len() }
+            match (standing.is_same && !self.judges, is_bare) {
+                (true, _) => 0,
+                (false, true) => self.of_question,
+                (false, false) => self.worked_out.len(),
+            }
         };
-        for k in 0..all {
+        for k in 0..columns {
             let column = if is_first { k } else { self.worked_out[k] };
             let value = match self.layout.origins[column] {
                 Origin::Status => real(verdict.status as u64),
@@ -327,7 +390,7 @@ impl<'a> Worker<'a> {
                 Origin::Metric(..) => f64::NAN,
                 Origin::Derived(k) => finite(self.sweep.space.derived[k].expression.evaluate(&after)),
             };
-            self.table.push(column, value);
+            self.table.set(column, value);
         }
         match report {
             Some(report) if verdict.status == Status::Feasible => report.total.as_seconds(),
@@ -348,15 +411,16 @@ impl<'a> Worker<'a> {
 /// Of the words of a tier's column the first is `none`.
 const PLACE_OF_TIERS: f64 = 1.0;
 
-/// The slot whose number a column shows, and what is added to it; none if the column is worked out.
-fn shown(sweep: &Sweep, layout: &Layout, column: usize) -> Option<(usize, f64)> {
+/// How a column shows the number of a slot; none if it is worked out.
+fn shown(sweep: &Sweep, layout: &Layout, column: usize) -> Option<Shown> {
     let Origin::Input(k) = layout.origins[column] else { return None };
     let input = &sweep.columns[k];
-    match input.from {
-        From::Shape | From::Algorithm(_) => None,
-        From::Tier(slot) => Some((slot, PLACE_OF_TIERS)),
-        _ => Some((input.slot()?, 0.0)),
-    }
+    let (slot, more) = match input.from {
+        From::Shape | From::Algorithm(_) => return None,
+        From::Tier(slot) => (slot, PLACE_OF_TIERS),
+        _ => (input.slot()?, 0.0),
+    };
+    Some(Shown { column, slot, more, level: sweep.space.level(&[slot]) })
 }
 
 /// What is no number becomes nothing: readers do not agree on it.

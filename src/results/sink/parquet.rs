@@ -5,14 +5,17 @@ use std::io::Write;
 use polars::prelude::{ArrowSchema, CompatLevel, DataFrame, PolarsError, PolarsResult, SchemaExt as _};
 use polars_arrow::array::Array;
 use polars_arrow::datatypes::ArrowDataType;
-use polars_parquet::parquet::error::ParquetError;
 use polars_parquet::write::{
-    CompressionOptions, Compressor, DynIter, DynStreamingIterator, Encoding, FallibleStreamingIterator as _,
-    FileWriter, KeyValue, StatisticsOptions, Version, WriteOptions, ZstdLevel, array_to_columns, schema_to_metadata_key,
+    CompressionOptions, Compressor, DynIter, DynStreamingIterator, Encoding, FallibleStreamingIterator as _, FileWriter,
+    KeyValue, Page, ParquetType, StatisticsOptions, Version, WriteOptions, ZstdLevel, array_to_columns,
+    schema_to_metadata_key,
 };
 
 use super::{Footer, Sink};
 use crate::results::store::StoreError;
+
+/// Bytes of a column that are not worth a compressor.
+const FEW: usize = 64;
 
 /// See the module.
 pub struct Parquet;
@@ -22,9 +25,14 @@ impl Sink for Parquet {
         let fields = frame.schema().iter_fields().map(|field| field.to_arrow(CompatLevel::newest()));
         let schema = fields.map(|field| (field.name.clone(), field)).collect();
         let rows = frame.rechunk_mut().height();
-        let columns = frame.columns().iter();
-        let arrays = columns.map(|column| Ok(column.as_materialized_series().to_arrow(0, CompatLevel::newest())));
-        write_columns(schema, rows, arrays, footer, out)
+        let options = options()?;
+        let pages = |kinds: Vec<ParquetType>| {
+            frame.columns().iter().zip(kinds).map(move |(column, kind)| {
+                let array = column.as_materialized_series().to_arrow(0, CompatLevel::newest());
+                array_to_columns(&array, kind, options, &[encoding(array.as_ref())])?.into_iter().flatten().collect()
+            })
+        };
+        write_columns(schema, rows, pages, footer, out)
     }
 
     fn summary(&self) -> &'static str {
@@ -32,32 +40,29 @@ impl Sink for Parquet {
     }
 }
 
-/// Writes columns, of which each is made when the one before it is written; one may be a dictionary of what its field says.
+/// Writes columns, of which each is made when the one before it is written: `pages` makes them, told how each is to be stored.
 ///
 /// # Errors
 /// If the disk does not take it.
-pub fn write_columns(
+pub fn write_columns<C>(
     schema: ArrowSchema,
     rows: usize,
-    columns: impl Iterator<Item = PolarsResult<Box<dyn Array>>> + Send + Sync,
+    pages: impl FnOnce(Vec<ParquetType>) -> C,
     footer: &Footer,
     out: &mut dyn Write,
-) -> Result<(), StoreError> {
-    let options = WriteOptions {
-        statistics: StatisticsOptions::default(),
-        compression: CompressionOptions::Zstd(Some(ZstdLevel::try_new(1)?)),
-        version: Version::V1,
-        data_page_size: None,
-    };
+) -> Result<(), StoreError>
+where
+    C: Iterator<Item = PolarsResult<Vec<Page>>> + Send + Sync,
+{
+    let options = options()?;
     let mut writer = FileWriter::try_new(out, schema, options)?;
-    let fields = writer.parquet_schema().fields().to_vec();
     if rows > 0 {
-        let columns = columns.zip(fields).map(|(array, field)| {
-            let array = array?;
-            let pages = array_to_columns(&array, field, options, &[encoding(array.as_ref())])?;
-            let pages = pages.into_iter().flatten().map(|page| page.map_err(|error| ParquetError::OutOfSpec(error.to_string())));
-            let compressed = Compressor::new(pages, options.compression, Vec::new()).map_err(PolarsError::from);
-            Ok(DynStreamingIterator::new(compressed))
+        let columns = pages(writer.parquet_schema().fields().to_vec()).map(|pages| {
+            let pages = pages?;
+            let few = pages.iter().map(bytes_of).sum::<usize>() <= FEW;
+            let compression = if few { CompressionOptions::Uncompressed } else { options.compression };
+            let compressed = Compressor::new(pages.into_iter().map(Ok), compression, Vec::new());
+            Ok(DynStreamingIterator::new(compressed.map_err(PolarsError::from)))
         });
         writer.write(rows as u64, DynIter::new(columns))?;
     }
@@ -67,7 +72,25 @@ pub fn write_columns(
     Ok(())
 }
 
-/// How the values of a column are stored.
+/// How tables are written.
+fn options() -> PolarsResult<WriteOptions> {
+    Ok(WriteOptions {
+        statistics: StatisticsOptions::default(),
+        compression: CompressionOptions::Zstd(Some(ZstdLevel::try_new(1)?)),
+        version: Version::V1,
+        data_page_size: None,
+    })
+}
+
+/// How many bytes a page has.
+fn bytes_of(page: &Page) -> usize {
+    match page {
+        Page::Data(page) => page.buffer().len(),
+        Page::Dict(page) => page.buffer.len(),
+    }
+}
+
+/// How the values of a column of a frame are stored.
 fn encoding(column: &dyn Array) -> Encoding {
     match column.dtype() {
         ArrowDataType::Boolean | ArrowDataType::LargeUtf8 | ArrowDataType::Float64 => Encoding::Plain,
