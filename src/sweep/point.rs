@@ -23,8 +23,8 @@ use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, N
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
 use crate::workload::{
-    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Optimizer, Order, Plan, Precision, Reason,
-    Schedule, Training, Transformer,
+    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Model, Optimizer, Order, Plan, Precision,
+    Reason, Schedule, Training, Transformer,
 };
 
 /// Version of the canonical form that ids are made from.
@@ -149,7 +149,12 @@ pub fn job(inputs: &Inputs) -> Job {
 }
 
 /// The model of a point.
-pub(super) fn model(inputs: &Inputs) -> Transformer {
+pub(super) fn model(inputs: &Inputs) -> Model {
+    Model::Transformer(transformer(inputs))
+}
+
+/// A transformer.
+fn transformer(inputs: &Inputs) -> Transformer {
     Transformer {
         layers: count(inputs, Id::Layers),
         hidden: count(inputs, Id::Hidden),

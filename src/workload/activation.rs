@@ -1,9 +1,9 @@
 //! Activations: the bytes that one layer keeps of one microbatch until its backward pass.
 
-use super::Training;
 use super::plan::ContextKind;
 use super::recompute::{Part, Recompute};
 use super::share::{Kept, Share};
+use super::transformer::Training;
 use crate::units::real;
 
 /// A dropout mask has a byte an element.

@@ -5,7 +5,8 @@ use super::program::{Account, Block, Phase, Program, Work};
 use super::recompute::Recompute;
 use super::share::{Share, Stage, stages_of};
 use super::strategy::{Pass, Place, Strategy, pipeline};
-use super::{Job, Training, layer, optimizer};
+use super::transformer::Training;
+use super::{Job, layer, optimizer};
 use crate::system::Kernel;
 use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
@@ -22,12 +23,12 @@ pub fn build(job: &Job, program: &mut Program) {
             program.close_class(0, 1);
         }
         Job::Recorded => {}
-        Job::Training(training) => training_step(training, program),
+        Job::Training(training) => training.build(program),
     }
 }
 
-/// A training step: for each kind of stage the forward and backward pass of one microbatch, then the end of the step.
-fn training_step(training: &Training, program: &mut Program) {
+/// A training step of a transformer: for each kind of stage the forward and backward pass of one microbatch, then the end of the step.
+pub(super) fn training_step(training: &Training, program: &mut Program) {
     let plan = &training.plan;
     let share = Share::of(training);
     let shape = training.shape();

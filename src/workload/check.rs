@@ -1,13 +1,11 @@
 //! `check`: can a point exist? Arithmetic on shapes and degrees alone: the model, divisibility, then capacity.
 
-use super::footprint::{Footprint, in_tiers};
+use super::Job;
+use super::footprint::Footprint;
 use super::infeasible::{Infeasible, Reason};
-use super::share::Share;
-use super::strategy::Strategy;
-use super::{Job, Training};
 use crate::system::collective::Collective;
 use crate::system::hierarchy::MultiDim;
-use crate::system::memory::Tier;
+use crate::system::memory::{MAX_TIERS, Tier};
 use crate::system::network::Congestion;
 use crate::system::rules::Quirk;
 use crate::system::{Dimension, System};
@@ -35,10 +33,7 @@ pub fn check(job: &Job, system: &System) -> Result<Footprint, Infeasible> {
         return Err(Infeasible::new(Reason::NoRate, 0.0, 0.0));
     }
     training.model.check()?;
-    for strategy in Strategy::ALL {
-        strategy.part().check(training)?;
-    }
-    fits(training, system)
+    training.fits(system)
 }
 
 /// How many members a collective's algorithm has where it takes a power of two: over all NPUs at once, and in each dimension under the
@@ -60,19 +55,22 @@ fn uneven(collective: Collective, system: &System) -> Option<u32> {
     }
 }
 
-/// Whether the fullest stage fits.
-fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
-    let (share, keeping) = (Share::of(training), &system.software.keeping);
-    let footprint = Footprint::of(training, &share, keeping);
+/// Whether an account fits, and what lives in tiers, which is asked for where the rest does.
+///
+/// # Errors
+/// The memory that is too small, with the account.
+pub(super) fn fits(
+    footprint: Footprint,
+    in_tiers: impl FnOnce() -> [Bytes; MAX_TIERS],
+    system: &System,
+) -> Result<Footprint, Infeasible> {
     let refuse =
         |reason, demand: f64, bound: f64| Err(Infeasible { reason, demand, bound, footprint: Some(footprint) });
     let (demand, bound) = (footprint.total(), system.memory.usable());
     if demand > bound {
         return refuse(Reason::Memory, demand.as_real(), bound.as_real());
     }
-    for (tier, demand) in
-        in_tiers(training, &share, keeping).into_iter().enumerate().filter(|tier| tier.1 > Bytes::ZERO)
-    {
+    for (tier, demand) in in_tiers().into_iter().enumerate().filter(|tier| tier.1 > Bytes::ZERO) {
         let bound = system.memory.tiers.get(tier).map_or(Bytes::ZERO, Tier::share);
         if demand > bound {
             return refuse(Reason::TierMemory, demand.as_real(), bound.as_real());

@@ -1,9 +1,9 @@
 //! The memory account: bytes that the fullest NPU holds at the peak of a step, by kind.
 
-use super::Training;
 use super::activation;
 use super::share::{Share, Split, Stage, stages_of};
 use super::strategy::offload;
+use super::transformer::Training;
 use crate::system::System;
 use crate::system::memory::MAX_TIERS;
 use crate::system::software::Keeping;

@@ -1,11 +1,10 @@
 //! One layer of the model: its operations with their shapes, forward and backward.
 
-use super::Training;
 use super::program::{Account, Program, Work};
 use super::recompute::{Part, Recompute};
 use super::share::Share;
 use super::strategy::{Pass, Place, Strategy};
-use super::transformer::Latent;
+use super::transformer::{Latent, Training};
 use crate::system::kernel::{Attention, Kernel, Product, Scores};
 use crate::units::{Bytes, real};
 

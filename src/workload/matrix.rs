@@ -2,9 +2,8 @@
 
 use arrayvec::ArrayVec;
 
-use super::Training;
 use super::share::Share;
-use super::transformer::{Latent, Transformer};
+use super::transformer::{Latent, Training, Transformer};
 use crate::units::real;
 
 /// Different matrices of a layer at most: five of attention, three of shared experts, the router, two of routed ones.

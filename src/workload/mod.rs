@@ -9,6 +9,7 @@ pub mod layer;
 pub mod layers;
 pub mod matrix;
 pub mod members;
+pub mod model;
 pub mod optimizer;
 pub mod placement;
 pub mod plan;
@@ -19,7 +20,6 @@ pub mod schedule;
 pub mod share;
 pub mod strategy;
 pub mod trace;
-pub mod transformer;
 pub mod unfold;
 
 pub use build::build;
@@ -27,6 +27,7 @@ pub use check::check;
 pub use footprint::Footprint;
 pub use infeasible::{Infeasible, Reason};
 pub use layers::Layers;
+pub use model::{Model, transformer};
 pub use optimizer::Optimizer;
 pub use placement::{Group, Placement, place};
 pub use plan::{ContextKind, Dispatcher, LayerSplit, Order, Plan};
@@ -44,7 +45,7 @@ use crate::units::Bytes;
 #[expect(clippy::large_enum_variant, reason = "training is the usual job; a box would be an allocation a point")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Job {
-    /// One step of training a transformer.
+    /// One step of training a model.
     Training(Training),
     /// What was recorded: a trace of every rank, which is not made of the point's inputs.
     Recorded,
@@ -70,11 +71,11 @@ impl Job {
     }
 }
 
-/// One step of training: forward and backward over a global batch, then the optimizer.
+/// One step of training: forward and backward over a global batch, then the optimizer. Of a model of any family, or of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Training {
+pub struct Training<M = Model> {
     /// The model.
-    pub model: Transformer,
+    pub model: M,
     /// Tokens in a sequence.
     pub seq_len: u64,
     /// Sequences in a step.
@@ -87,7 +88,14 @@ pub struct Training {
     pub plan: Plan,
 }
 
-impl Training {
+impl<M> Training<M> {
+    /// The same step of a model whose family is known.
+    #[must_use]
+    pub const fn of<N: Copy>(&self, model: N) -> Training<N> {
+        let Self { seq_len, global_batch, precision, optimizer, plan, .. } = *self;
+        Training { model, seq_len, global_batch, precision, optimizer, plan }
+    }
+
     /// Microbatches in a step, per data-parallel replica.
     #[must_use]
     pub const fn num_microbatches(&self) -> u64 {

@@ -94,7 +94,7 @@ pub fn place(job: &Job, network: &Network, placement: &mut Placement) -> Result<
                 put(Group::Replica, &factors(behind(strides, taken), left))?;
             }
             put(Group::Pipeline, &[Factor { stride: pipeline, size: plan.pp }])?;
-            if let Some(ranks) = plan.expert_ranks().filter(|_| model.experts > 0) {
+            if let Some(ranks) = plan.expert_ranks().filter(|_| model.has_experts()) {
                 let expert = behind(strides, ranks.tensor);
                 put(Group::ExpertTensor, &factors(strides, ranks.tensor))?;
                 put(Group::Expert, &factors(expert, ranks.expert))?;

@@ -1,8 +1,8 @@
 //! The share of one NPU: what is left of a layer and a microbatch once every strategy has divided it.
 
-use super::Training;
 use super::layers::Layers;
 use super::strategy::Strategy;
+use super::transformer::Training;
 use crate::units::real;
 
 /// A number for the dense part of a model and one for its routed experts.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use starsweep::units::real;
 use starsweep::workload::program::Account;
-use starsweep::workload::strategy::recompute::flops_again;
 use starsweep::workload::{Job, Program, build};
 
 use crate::support::{code, evaluate, points, run, sweep, text};
@@ -131,7 +130,7 @@ fn again(yaml: &str) -> (f64, f64) {
         real(block.repeat) * flops.sum::<f64>()
     };
     let once: f64 = program.blocks_of(&program.classes[0]).iter().map(of_block).sum();
-    (flops_again(&training), once * real(program.microbatches))
+    (training.flops_again(), once * real(program.microbatches))
 }
 
 #[test]

@@ -8,9 +8,9 @@ use starsweep::input::Diagnostic;
 use starsweep::run::{Files, vocabulary};
 use starsweep::sweep::preset::kinds;
 use starsweep::sweep::{Sweep, Vocabulary, resolve};
-use starsweep::workload::{Job, Mlp, Transformer};
+use starsweep::workload::{Mlp, Transformer};
 
-use crate::support::{code, evaluate, points, read, root, run, text};
+use crate::support::{code, evaluate, points, read, root, run, text, transformer};
 
 /// A sweep of a model on one NPU.
 fn one_npu(model: &str) -> String {
@@ -22,10 +22,7 @@ fn one_npu(model: &str) -> String {
 
 /// The models of a sweep's points.
 fn models(sweep: &Sweep) -> Vec<Transformer> {
-    let model = |inputs| match evaluate(inputs).0 {
-        Job::Training(training) => training.model,
-        job => panic!("{job:?}"),
-    };
+    let model = |inputs| transformer(&evaluate(inputs).0).model;
     points(sweep).iter().map(model).collect()
 }
 

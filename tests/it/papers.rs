@@ -6,11 +6,10 @@
 use starsweep::system::collective::Collective;
 use starsweep::system::software::Keeping;
 use starsweep::units::{Bytes, Time, real};
-use starsweep::workload::Job;
 use starsweep::workload::footprint::Footprint;
 use starsweep::workload::share::Share;
 
-use crate::support::{evaluate, evaluations, points, sweep};
+use crate::support::{evaluate, evaluations, points, sweep, transformer};
 
 /// One all-reduce on one network, in microseconds, and the bytes that an NPU sends in each dimension.
 fn all_reduce(size: &str, network: &str, collectives: &str) -> (f64, Vec<u64>) {
@@ -180,7 +179,7 @@ fn textbook(zero: u8) -> f64 {
          plan: {{zero: {zero}}}\n"
     );
     let point = points(&sweep(&yaml))[0].clone();
-    let (Job::Training(training), ..) = evaluate(&point) else { panic!("a training step") };
+    let training = transformer(&evaluate(&point).0);
     let share = Share::of(&training);
     // The textbook's account is of states alone: 7.5e9 parameters in place of the layer's.
     let share = Share { attention: 7.5e9, mlp: 0.0, norms: 0.0, embedding: 0.0, ..share };

@@ -4,9 +4,10 @@ use starsweep::system::System;
 use starsweep::system::collective::Collective;
 use starsweep::units::{Bytes, real};
 use starsweep::workload::program::{Account, Operation, Phase, Work};
-use starsweep::workload::{Footprint, Group, Infeasible, Job, Program, Reason, Training, build, check};
+use starsweep::workload::transformer::Training;
+use starsweep::workload::{Footprint, Group, Infeasible, Program, Reason, build, check};
 
-use crate::support::{points, sweep};
+use crate::support::{points, sweep, transformer};
 
 /// Llama 3 70B's attention in a model of two layers.
 const DENSE: &str =
@@ -28,7 +29,7 @@ pub fn step_with(model: &str, seq_len: u64, batch: u64, plan: &str, lines: &str)
     let inputs = points(&sweep(&yaml)).remove(0);
     let (job, system) = starsweep::run::evaluate::Evaluator::question(&inputs);
     let checked = check(&job, &system);
-    let Job::Training(training) = job else { panic!("{job:?} is no training") };
+    let training = transformer(&job);
     let mut program = Program::default();
     build(&job, &mut program);
     Step { training, checked, program, system }

@@ -7,7 +7,7 @@ use starsweep::run::evaluate::{Evaluation, Evaluator};
 use starsweep::run::vocabulary;
 use starsweep::sweep::{Inputs, Sweep, point, resolve};
 use starsweep::system::System;
-use starsweep::workload::{Infeasible, Job};
+use starsweep::workload::{Infeasible, Job, Model, transformer};
 
 /// The root of the project.
 pub fn root() -> &'static Path {
@@ -57,6 +57,13 @@ pub fn evaluate(inputs: &Inputs) -> (Job, System, Result<Evaluation, Infeasible>
     let (job, system) = Evaluator::question(inputs);
     let result = Evaluator::default().evaluate(&job, &system, point::fidelity(inputs));
     (job, system, result)
+}
+
+/// The training step of a transformer.
+pub fn transformer(job: &Job) -> transformer::Training {
+    let Job::Training(training) = job else { panic!("{job:?} is no training") };
+    let Model::Transformer(model) = training.model;
+    training.of(model)
 }
 
 /// The evaluations of every point of a sweep, all feasible.

@@ -2,7 +2,6 @@
 
 use super::{Metric, Outcome, Scope};
 use crate::units::Unit;
-use crate::workload::strategy::recompute::flops_again;
 
 /// See the module.
 pub struct Hfu;
@@ -22,7 +21,7 @@ impl Metric for Hfu {
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
         let training = outcome.training()?;
-        let again = flops_again(training) / outcome.seconds()? / outcome.npus;
+        let again = training.flops_again() / outcome.seconds()? / outcome.npus;
         Some((outcome.model_rate()? + again) / outcome.system.npu.peak.get())
     }
 }

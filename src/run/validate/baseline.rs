@@ -58,7 +58,7 @@ fn ideal(case: &Case) -> Option<(Kind, f64)> {
     let rate = point::system(&question.inputs).npu.peak.get() * case.run.number("gpus")?;
     let work = training.model.flops_per_token(training.seq_len) * real(training.tokens());
     let work = if training.plan.recompute == Recompute::FULL { AGAIN * work } else { work };
-    let kind = (preset("cluster.npu")?, preset("precision")?, training.model.experts > 0);
+    let kind = (preset("cluster.npu")?, preset("precision")?, training.model.has_experts());
     Some((kind, work / rate))
 }
 

@@ -1,9 +1,9 @@
 //! Optimizers: what each keeps of a parameter, what an update moves, and what it multiplies.
 
-use super::Training;
 use super::matrix::{self, Matrix};
 use super::program::{Account, Phase, Program, Work};
 use super::share::{Share, Split, Stage};
+use super::transformer::Training;
 use crate::registry::registry;
 use crate::system::Kernel;
 use crate::system::kernel::Product;

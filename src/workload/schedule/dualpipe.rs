@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Lead, Order, Pace, PipelineSchedule, Route, Shape, Unit};
 use crate::units::{Time, real};
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::recompute::Part;
 

@@ -2,7 +2,7 @@
 
 use super::{Pace, PipelineSchedule, Shape, Unit};
 use crate::units::Time;
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 use crate::workload::infeasible::Infeasible;
 use crate::workload::program::Phase;
 

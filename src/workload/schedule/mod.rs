@@ -12,10 +12,10 @@ pub use row::Row;
 
 use std::ops::Range;
 
-use super::Training;
 use super::infeasible::{Infeasible, Reason};
 use super::program::Phase;
 use super::recompute::Part;
+use super::transformer::Training;
 use crate::registry::registry;
 use crate::units::{Time, real};
 

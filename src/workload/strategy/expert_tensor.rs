@@ -3,7 +3,7 @@
 use super::{ParallelStrategy, Pass, Place};
 use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
 use crate::workload::program::{Account, Program, Work};

@@ -1,9 +1,9 @@
 //! Strategies: how each kind of parallelism divides a layer, and what it makes NPUs say to each other.
 
-use super::Training;
 use super::infeasible::Infeasible;
 use super::program::Program;
 use super::share::{Share, Stage};
+use super::transformer::Training;
 use crate::registry::registry;
 
 /// A pass over the model.

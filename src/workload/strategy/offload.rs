@@ -3,7 +3,7 @@
 use super::{ParallelStrategy, Pass, Place};
 use crate::system::memory::MAX_TIERS;
 use crate::units::{Bytes, real};
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::plan::Plan;
 use crate::workload::program::{Account, Beside, Phase, Program, Work};

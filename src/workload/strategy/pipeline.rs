@@ -8,7 +8,7 @@ use crate::workload::placement::Group;
 use crate::workload::plan::LayerSplit;
 use crate::workload::program::{Account, Phase, Program, Work};
 use crate::workload::share::{Share, Stage};
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 
 /// See the module. In which order a stage runs its passes, and how long it waits, is the schedule's.
 pub struct Pipeline;

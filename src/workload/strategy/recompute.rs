@@ -4,7 +4,7 @@ use super::ParallelStrategy;
 use crate::workload::activation;
 use crate::workload::share::Share;
 use crate::units::real;
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 use crate::workload::recompute::Part;
 use crate::workload::transformer::FLOPS_PER_WEIGHT;
 

@@ -7,7 +7,7 @@ use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
 use crate::workload::program::{Account, Beside, Program, Work};
 use crate::workload::share::Share;
-use crate::workload::Training;
+use crate::workload::transformer::Training;
 
 /// See the module.
 pub struct Tensor;

@@ -1,7 +1,18 @@
-//! The model: a transformer's shape, and what follows from it: parameters and arithmetic.
+//! Transformers: their shape, and what follows from it: parameters and arithmetic. Strategies divide their layers.
 
-use super::infeasible::{Infeasible, Reason};
+use super::Family;
+use crate::system::System;
 use crate::units::real;
+use crate::workload::build::training_step;
+use crate::workload::check::fits;
+use crate::workload::footprint::{Footprint, in_tiers};
+use crate::workload::infeasible::{Infeasible, Reason};
+use crate::workload::program::Program;
+use crate::workload::share::Share;
+use crate::workload::strategy::{Strategy, recompute};
+
+/// A step of training a transformer.
+pub type Training = crate::workload::Training<Transformer>;
 
 /// The two linear layers of an MLP, or three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +101,41 @@ pub struct Transformer {
     pub dense_layers: u64,
     /// Room of an expert over the mean of its tokens; none if no token is dropped.
     pub capacity_factor: Option<f64>,
+}
+
+impl Family for Transformer {
+    fn check(&self) -> Result<(), Infeasible> {
+        self.check()
+    }
+
+    fn parameters(&self, seq_len: u64) -> f64 {
+        self.parameters(seq_len)
+    }
+
+    fn flops_per_token(&self, seq_len: u64) -> f64 {
+        self.flops_per_token(seq_len)
+    }
+
+    fn has_experts(&self) -> bool {
+        self.experts > 0
+    }
+
+    /// Every strategy has its say; then the fullest stage must fit.
+    fn fits(training: &Training, system: &System) -> Result<Footprint, Infeasible> {
+        for strategy in Strategy::ALL {
+            strategy.part().check(training)?;
+        }
+        let (share, keeping) = (Share::of(training), &system.software.keeping);
+        fits(Footprint::of(training, &share, keeping), || in_tiers(training, &share, keeping), system)
+    }
+
+    fn flops_again(training: &Training) -> f64 {
+        recompute::flops_again(training)
+    }
+
+    fn build(training: &Training, program: &mut Program) {
+        training_step(training, program);
+    }
 }
 
 /// Operations of a matrix product for each weight and token.
