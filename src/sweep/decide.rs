@@ -55,7 +55,7 @@ pub fn read(
             "objectives" => decide.objectives = objectives(&entry.node, names, columns, complaints),
             "baseline" => baseline = Some(entry),
             other => {
-                if let Some(later) = super::key::LATER.iter().find(|later| later.0 == other) {
+                if let Some(later) = super::foreign::LATER.iter().find(|later| later.0 == other) {
                     complaints.push(
                         Diagnostic::error(format!("`decide.{other}` is not understood yet: {}", later.1))
                             .at(entry.place)
@@ -152,7 +152,7 @@ pub(super) fn objectives(
         };
         if let Some(column) = column_of(&entry.key, names, columns) {
             found.push((column, direction));
-        } else if let Some(later) = super::key::LATER.iter().find(|later| later.0 == entry.key) {
+        } else if let Some(later) = super::foreign::LATER.iter().find(|later| later.0 == entry.key) {
             complaints.push(
                 Diagnostic::error(format!("the objective `{}` is not understood yet: {}", entry.key, later.1))
                     .at(entry.place)

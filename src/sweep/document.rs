@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::algorithm::{BY_DIMENSION, CHAKRA, example};
+use super::foreign::{FOREIGN, LATER};
 use super::framework;
-use super::key::{ALGORITHMS, DIM_KEYS, Default, FOREIGN, Id, KEYS, Key, Kind, LATER, TIER_KEYS};
+use super::key::{ALGORITHMS, DIM_KEYS, Default, Id, KEYS, Key, Kind, TIER_KEYS};
 use super::outside::RELATIVE_TO;
 use super::preset;
 use super::recompute;

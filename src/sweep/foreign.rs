@@ -1,9 +1,83 @@
 //! Answers to a key or a mapping that is not understood: what may stand there, and a network of lists as our lines.
 
-use super::key::{DIM_KEYS, KEYS, Key, LATER, TIER_KEYS};
+use super::key::{DIM_KEYS, KEYS, Key, TIER_KEYS};
 use super::walk::{Line, Walker, is_tier};
 use crate::input::diagnostic::{Diagnostic, Place, quoted};
 use crate::input::tree::Value;
+
+/// Words of other tools, or of later versions, with what to say to whoever writes them.
+pub(super) const FOREIGN: &[(&str, &str)] = &[
+    ("gpus", "the word is `npus`"),
+    ("gpu", "the word is `npu`"),
+    ("tensor", "the word is `tp`"),
+    ("pipeline", "the word is `pp`"),
+    ("data", "the word is `dp`"),
+    ("expert", "the word is `ep`"),
+    ("context", "the word is `cp`"),
+    ("pipeline_schedule", "the word is `schedule`"),
+    ("microbatch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
+    ("micro_batch", "the word is `micro_batch_size`, with its unit: `1 seq`"),
+    ("batch_size", "the word is `global_batch`, with its unit: `2048 seq`"),
+    (
+        "astra_sim",
+        "a file of the reference simulator stands in `network` or in `collectives`: `network: {astra_sim: nets/mine.yml}`",
+    ),
+    ("hf", "a model's `config.json` stands in `model`, without a preset beside it: `model: {hf: ./config.json}`"),
+    (
+        "chakra",
+        "a recorded trace stands in `workload`, a collective that is a trace in `algorithm`: `{chakra: mine/allreduce}`",
+    ),
+    ("link", "a link is a preset of a dimension: `{preset: NAME, size: 8}` (`starsweep list links`)"),
+    ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
+    ("active-chunks-per-dimension", "the word is `active_chunks`"),
+    ("preferred-dataset-splits", "the word is `chunks`"),
+    ("intra-dimension-scheduling", "the word is `chunk_order`"),
+    ("inter-dimension-scheduling", "the word is `dimension_order`"),
+    (
+        "collective-optimization",
+        "the word is `multi_dim`: `localBWAware` is `hierarchical`, `baseline` is `per_dimension`",
+    ),
+    ("endpoint-delay", "the word is `endpoint_delay`, with its unit: `10 ns`"),
+    ("local-mem-bw", "the word is `hbm_bandwidth`, in `npu`: `npu: {hbm_bandwidth: 1600 GB/s}`"),
+    ("queues_per_dim", "the word is `queues`"),
+    ("num-queues-per-dim", "the word is `queues`"),
+    ("rendezvous-protocol", "the word is `rendezvous`"),
+    ("congestion_aware", "write `congestion: aware`, in `cluster`"),
+    ("localBWAware", "the word is `hierarchical`"),
+    ("baseline", "in `collectives` the word is `per_dimension`; in `decide` it is what others are measured against"),
+    ("halvingDoubling", "the word is `halving_doubling`"),
+    ("doubleBinaryTree", "the word is `double_binary_tree`"),
+    ("oneRing", "write `algorithm: ring` and `multi_dim: flat`"),
+    ("oneDirect", "write `algorithm: direct` and `multi_dim: flat`"),
+    ("oneHalvingDoubling", "write `algorithm: halving_doubling` and `multi_dim: flat`"),
+    ("offlineGreedy", "the word is `themis`"),
+    ("offlineGreedyFlex", "the word is `themis_flex`"),
+    ("roundRobin", "the word is `round_robin`"),
+    ("smallestFirst", "the word is `smallest_first`"),
+    ("lessRemainingPhaseFirst", "the word is `less_remaining_phase_first`"),
+    ("RG", "the word is `rg`"),
+    ("FIFO", "the word is `fifo`"),
+    ("system", "the sections are `cluster` (npu, network), `memory` and `collectives`"),
+    ("topology", "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`"),
+    (
+        "npus_count",
+        "a network is named lines, innermost first: `nvlink: {block: switch, size: 8, bandwidth: 450 GB/s}`",
+    ),
+];
+
+/// Keys that the language will have and this version does not understand.
+pub(super) const LATER: &[(&str, &str)] = &[
+    ("assume", "guesses as ranges"),
+    ("expect", "claims that are checked"),
+    ("across", "weighting over jobs"),
+    ("share", "weighting over jobs"),
+    ("speedup", "speed against the baseline, over jobs"),
+    ("tie", "ties"),
+    ("shares", "dimensions that share a port"),
+    ("oversubscription", "oversubscribed dimensions"),
+    ("in_network", "collectives inside the network"),
+    ("efficiency_like", "efficiencies borrowed from another NPU"),
+];
 
 impl Walker {
     /// A key of a later version.

@@ -1,7 +1,8 @@
 //! One value of a key: a scalar with its unit, a word, a range.
 
+use super::foreign::{FOREIGN, LATER};
 use super::inputs::REST;
-use super::key::{ALGORITHMS, Default, FOREIGN, Id, Key, Kind, LATER};
+use super::key::{ALGORITHMS, Default, Id, Key, Kind};
 use super::recompute;
 use crate::input::diagnostic::{Diagnostic, Place, nearest, suggest};
 use crate::input::tree::{Node, Value};

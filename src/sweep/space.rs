@@ -3,12 +3,13 @@
 use std::sync::OnceLock;
 
 use super::axis::{Alternative, Axis, product};
-use super::inputs::{Inputs, Removal};
+use super::inputs::Inputs;
 use super::key::{
     DIM_KEYS, DIMS_FROM, DimId, EACH, Id, KEYS, NAMES_FROM, OFFLOADS, SLOTS, Slot, TIERS_FROM, dim_slot, line_of,
 };
 use super::moved::Moved;
 use super::point::Canonical;
+use super::removal::Removal;
 use super::rule::Rule;
 use super::scope::{Before, reads};
 use super::steps::Steps;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::axis::{Alternative, Axis, Setting};
-use super::foreign::{known_keys, readable, section_help};
+use super::foreign::{FOREIGN, LATER, known_keys, readable, section_help};
 use super::framework;
 use super::inputs::REST;
-use super::key::{self, DIM_KEYS, FOREIGN, KEYS, Key, LATER, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
+use super::key::{self, DIM_KEYS, KEYS, Key, NAMED, NAMES_FROM, Slot, TIER_KEYS, TIER_NAMES_FROM};
 use super::outside::{self, Loader, Named};
 use super::preset;
 use crate::input::diagnostic::{Diagnostic, Place, suggest};
