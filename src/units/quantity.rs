@@ -37,6 +37,8 @@ impl Unit {
     /// Tokens.
     pub const TOKEN: Self = Self::of([0, 0, 0, 0, 0, 0, 1]);
 
+    /// Sequences a second.
+    pub const SEQUENCE_RATE: Self = Self::of([-1, 0, 0, 0, 0, 1, 0]);
     /// Tokens a second.
     pub const TOKEN_RATE: Self = Self::of([-1, 0, 0, 0, 0, 0, 1]);
     /// Joules a token.
@@ -61,7 +63,8 @@ impl Unit {
     }
 
     /// Units that columns end in, the longer ending first where one ends in another.
-    pub const NAMED: [Self; 15] = [
+    pub const NAMED: [Self; 16] = [
+        Self::SEQUENCE_RATE,
         Self::TOKEN_RATE,
         Self::BANDWIDTH,
         Self::FLOP_RATE,
@@ -215,6 +218,7 @@ const WORDS: &[(&str, f64, Unit)] = &[
     ("M$", 1e6, Unit::DOLLAR),
     ("G$", 1e9, Unit::DOLLAR),
     ("seq", 1.0, Unit::SEQUENCE),
+    ("samples", 1.0, Unit::SEQUENCE),
     ("tok", 1.0, Unit::TOKEN),
     ("Mtok", 1e6, Unit::TOKEN),
     ("Gtok", 1e9, Unit::TOKEN),
@@ -353,6 +357,7 @@ pub fn human(value: f64, unit: Unit) -> String {
         Unit::DOLLAR_PER_BANDWIDTH => &[(1e-9, "$/(GB/s)")],
         Unit::SEQUENCE => &[(1.0, "seq")],
         Unit::TOKEN => &[(1.0, "tok")],
+        Unit::SEQUENCE_RATE => &[(1e6, "Mseq/s"), (1e3, "kseq/s"), (1.0, "seq/s")],
         Unit::TOKEN_RATE => &[(1e6, "Mtok/s"), (1e3, "ktok/s"), (1.0, "tok/s")],
         _ => &[(1.0, "")],
     };
