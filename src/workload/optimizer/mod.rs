@@ -71,6 +71,8 @@ registry! {
         adafactor::Adafactor,
         adam_8bit::Adam8bit,
         muon::Muon,
+        sgd::Sgd,
+        rowwise_adagrad::RowwiseAdagrad,
     }
 }
 
