@@ -136,7 +136,13 @@ impl Layout {
                 Scope::Collective if !sweep.is_collective => 0,
                 Scope::Recorded if !sweep.is_recorded() => 0,
                 Scope::Step if sweep.is_collective && !sweep.is_recorded() => 0,
-                Scope::Training | Scope::Step | Scope::Collective | Scope::Recorded | Scope::Both => 1,
+                Scope::Family(family) if !sweep.has_family(family) => 0,
+                Scope::Training
+                | Scope::Step
+                | Scope::Family(_)
+                | Scope::Collective
+                | Scope::Recorded
+                | Scope::Both => 1,
                 Scope::Dimension(_) => sweep.dims,
             };
             for dim in 0..dims {

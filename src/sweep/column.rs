@@ -1,6 +1,7 @@
 //! The input columns of the table: what was written, and what holds because nothing was.
 
 use super::algorithm::Written;
+use super::family;
 use super::inputs::Inputs;
 use super::key::{
     self, DIM_KEYS, DIM_NAMES_FROM, DIMS_FROM, Default, DimId, EACH, Id, KEYS, Key, NAMES_FROM, TIER_KEYS,
@@ -78,6 +79,8 @@ pub fn input_columns(contents: &Contents<'_>) -> Vec<InputColumn> {
         let is_recorded = contents.set.contains(&(Id::Chakra as usize));
         let idle = match key.kind {
             key::Kind::Path => !contents.set.contains(&slot),
+            // What only some families of models have, where there is none of them.
+            _ if family::of(slot).is_some_and(|family| family > 0) => !contents.set.contains(&(Id::Family as usize)),
             _ if key.path.starts_with("collectives.") && key.default == Default::Absent => {
                 !contents.set.contains(&slot)
             }
@@ -152,7 +155,7 @@ fn of_key(name: String, slot: usize, key: &'static Key) -> InputColumn {
         key::Kind::Algorithm => (Dtype::Text, From::Algorithm(slot)),
         key::Kind::Recompute => (Dtype::Text, From::Recompute(slot)),
         key::Kind::Tier => (Dtype::Text, From::Tier(slot)),
-        key::Kind::Path => (Dtype::Text, From::Name(slot)),
+        key::Kind::Path | key::Kind::Sizes { .. } => (Dtype::Text, From::Name(slot)),
         key::Kind::Flag => (Dtype::Flag, From::Number(slot)),
         key::Kind::Count { .. } | key::Kind::Quantity { unit: Unit::SEQUENCE, .. } => {
             (Dtype::Count, From::Number(slot))

@@ -98,6 +98,7 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Tier => "`none` or the name of a tier".to_owned(),
         Kind::Path => format!("a path, `{}`", key.example()),
+        Kind::Sizes { .. } => format!("sizes, `{}`", key.example()),
     };
     let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name(), default_text(key), key.doc);
 }
@@ -234,6 +235,7 @@ fn value(key: &Key) -> Value {
         }
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Algorithm | Kind::Recompute | Kind::Tier | Kind::Path => json!({"type": "string"}),
+        Kind::Sizes { .. } => json!({"type": ["string", "integer"]}),
     };
     let range = match key.kind {
         Kind::Algorithm => {

@@ -8,6 +8,7 @@ use super::algorithm::{Written, is_algorithm};
 use super::axis::Axis;
 use super::key::{Kind, NAMES_FROM, key_of};
 use super::rule::Rule;
+use super::sizes::is_sizes;
 use super::{InputColumn, Space};
 
 /// Hash of a space and of the rules and columns that make its rows.
@@ -19,7 +20,7 @@ pub fn of(space: &Space, require: &[Rule], columns: &[InputColumn], names: &[Str
             return Written::of(value).and_then(Written::name).and_then(|name| names.get(name)).cloned();
         }
         let place = crate::units::index(crate::units::whole(value));
-        let is_name = slot >= NAMES_FROM || key_of(slot).is_some_and(|key| key.kind == Kind::Path);
+        let is_name = slot >= NAMES_FROM || is_sizes(slot) || key_of(slot).is_some_and(|key| key.kind == Kind::Path);
         if is_name && !value.is_nan() { names.get(place).cloned() } else { None }
     };
     // A list of one value is that value.

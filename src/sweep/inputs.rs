@@ -3,9 +3,11 @@
 use super::algorithm::Written;
 use super::bits::Bits;
 use super::expression::Environment;
+use super::family::IDLE;
 use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
 use super::removal::Removal;
+use super::sizes::Lists;
 use super::steps::Steps;
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
@@ -32,6 +34,8 @@ pub struct Inputs {
     dims: usize,
     /// The removals that apply: a bit each.
     removed: u32,
+    /// The sizes that names are.
+    lists: Lists,
 }
 
 const _: () = assert!(key::NAMES_FROM <= Bits::CAPACITY, "a bit for each key");
@@ -70,7 +74,33 @@ impl Inputs {
     #[must_use]
     pub fn new(base: &[f64]) -> Self {
         debug_assert_eq!(base.len(), SLOTS);
-        Self { given: base.into(), value: base.into(), first: Bits::ALL, read: Bits::NONE, dims: 0, removed: 0 }
+        Self {
+            given: base.into(),
+            value: base.into(),
+            first: Bits::ALL,
+            read: Bits::NONE,
+            dims: 0,
+            removed: 0,
+            lists: Lists::default(),
+        }
+    }
+
+    /// With the sizes that names are.
+    #[must_use]
+    pub fn with_lists(self, lists: Lists) -> Self {
+        Self { lists, ..self }
+    }
+
+    /// The sizes that stand at a key.
+    #[must_use]
+    pub fn sizes(&self, slot: usize) -> &[u64] {
+        self.lists.get(self.value[slot])
+    }
+
+    /// The family of the model, by its place.
+    #[must_use]
+    pub fn family(&self) -> usize {
+        index(whole(self.written(Id::Family)))
     }
 
     /// Keeps all values of a key that an expression reads.
@@ -297,7 +327,8 @@ impl Inputs {
         let batch = self.written(Id::GlobalBatch);
         // A batch in tokens is kept below zero.
         if batch < 0.0 {
-            let sequences = -batch / self.written(Id::SeqLen);
+            let length = if self.family() == 0 { self.written(Id::SeqLen) } else { 1.0 };
+            let sequences = -batch / length;
             self.put(Id::GlobalBatch, sequences.floor().max(1.0));
             if sequences.fract() != 0.0 || sequences < 1.0 {
                 self.remove(Removal::BatchTokens);
@@ -338,8 +369,22 @@ impl Inputs {
         }
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         self.unused(self.is_written(Id::OptimizerBytes), OF_STATES, Removal::PartsOfWrittenStates);
+        self.other_families(dp);
         let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// Keys of other families of models. A model that is no transformer has samples of one token, and all of a replica's in one pass.
+    fn other_families(&mut self, dp: f64) {
+        let family = self.family();
+        let is_other = family != 0;
+        self.unused(true, IDLE[family.min(IDLE.len() - 1)], Removal::KeysOfAnotherFamily);
+        self.neutral(is_other, Id::SeqLen, 1.0, Removal::KeysOfAnotherFamily);
+        self.neutral(is_other, Id::FlashAttention, 0.0, Removal::KeysOfAnotherFamily);
+        let samples = (self.key(Id::GlobalBatch) / dp).floor().max(1.0);
+        self.neutral(is_other, Id::MicroBatch, samples, Removal::KeysOfAnotherFamily);
+        self.neutral(!is_other, Id::TableShards, 1.0, Removal::KeysOfAnotherFamily);
+        self.neutral(!is_other || dp == 1.0, Id::OverlapEmbeddings, 1.0, Removal::OverlapWithoutTables);
     }
 
     /// The tiers that are there, as they are written.

@@ -12,7 +12,8 @@ use crate::system::rules::Rules;
 use crate::system::topology::Topology;
 use crate::system::{Format, MAX_DIMS};
 use crate::units::Unit;
-use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Optimizer, Order, Schedule};
+use crate::workload::dlrm::{Interaction, Rows, Widths};
+use crate::workload::{ContextKind, Dispatcher, LayerSplit, Mlp, Model, Optimizer, Order, Schedule};
 
 /// What may be written behind a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,6 +48,11 @@ pub enum Kind {
     Tier,
     /// A path, in which names in braces are values of the point.
     Path,
+    /// Whole numbers with `-` between them: see `sizes.rs`.
+    Sizes {
+        /// How many there may be.
+        most: usize,
+    },
 }
 
 /// What is in force when a key is not written.
@@ -92,7 +98,8 @@ impl Key {
             | Kind::Recompute
             | Kind::Flag
             | Kind::Tier
-            | Kind::Path => Unit::NONE,
+            | Kind::Path
+            | Kind::Sizes { .. } => Unit::NONE,
         }
     }
 
@@ -131,6 +138,7 @@ impl Key {
             Kind::Flag => "true".to_owned(),
             Kind::Tier => "none".to_owned(),
             Kind::Path => "\"traces/tp{tp}/w\"".to_owned(),
+            Kind::Sizes { .. } => "512-256-128".to_owned(),
         }
     }
 }
@@ -183,6 +191,8 @@ keys! {
     CommGroups = "workload.comm_groups", Kind::Path, Default::Absent, Some("comm_groups"), "the file of its communicator groups";
     RemoteMemory = "workload.remote_memory", Kind::Tier, Default::Absent, Some("remote_memory"),
         "the tier of `memory` that the trace's loads and stores use; not written: the only one, if there is one";
+    Family = "model.family", Kind::Choice(Model::NAMES), Default::Is(0.0), None,
+        "family of the model: which of these keys it has; `dlrm` has those from `tables` to `interaction` [Naumov19]";
     Layers = "model.layers", count(1), Default::Required, None, "layers";
     Hidden = "model.hidden", count(1), Default::Required, None, "width of a token's vector";
     Heads = "model.heads", count(1), Default::Required, None, "query heads of attention";
@@ -213,6 +223,15 @@ keys! {
     DenseLayers = "model.dense_layers", count(0), Default::Is(0.0), None, "leading layers without experts";
     CapacityFactor = "model.capacity_factor", quantity(Unit::NONE), Default::Absent, None,
         "room of an expert over the mean of its tokens: all of it is computed, tokens beyond are dropped; not written: none is dropped [Fedus22]";
+    Tables = "model.tables", count(1), Default::Required, None, "embedding tables of a `dlrm`: sparse features";
+    Rows = "model.rows", Kind::Sizes { most: Rows::MOST }, Default::Required, None, "rows of a table, if all have as many; or of each, up to 32: `1000-20-300`";
+    EmbeddingDim = "model.embedding_dim", count(1), Default::Required, None, "columns of a table: elements of an embedding";
+    Pooling = "model.pooling", quantity(Unit::NONE), Default::Is(1.0), None, "rows of a table that a sample names and whose sum is taken, the mean (pooling factor)";
+    DenseFeatures = "model.dense_features", count(1), Default::Required, None, "dense features of a sample: what the bottom MLP begins with";
+    BottomMlp = "model.bottom_mlp", Kind::Sizes { most: Widths::MOST }, Default::Required, None, "widths of the layers of the bottom MLP, behind its input";
+    TopMlp = "model.top_mlp", Kind::Sizes { most: Widths::MOST }, Default::Required, None, "widths of the layers of the top MLP, behind its input, which the interaction gives";
+    Interaction = "model.interaction", Kind::Choice(&Interaction::NAMES), Default::Is(0.0), None,
+        "how the vectors of a sample come together: products of every two of them, or one behind the other [Naumov19]";
     Parameters = "model.parameters", count(1), Default::Absent, None, "published number of parameters: for reference, nothing is computed from it";
     SeqLen = "seq_len", Kind::Count { least: 1, unit: Unit::TOKEN }, Default::Required, Some("seq_len"), "tokens of a sequence";
     GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
@@ -229,6 +248,7 @@ keys! {
     OptimizerBytes = "precision.optimizer", at_least_zero(Unit::BYTE), Default::Like("master + moments"), None,
         "bytes of optimizer state a parameter, master copy and moments, whatever the `optimizer` keeps";
     ActivationBytes = "precision.activation", quantity(Unit::BYTE), Default::Is(2.0), None, "bytes of an element of an activation";
+    TableBytes = "precision.table", quantity(Unit::BYTE), Default::Is(4.0), None, "bytes of an element of the tables of a `dlrm`, which are their own master copy";
     Npus = "cluster.npus", count(1), Default::Rest, Some("npus"), "how many NPUs; not written: the product of the network's sizes";
     Tp = "plan.tp", count(1), Default::Is(1.0), Some("tp"), "tensor parallelism";
     Cp = "plan.cp", count(1), Default::Is(1.0), Some("cp"), "context parallelism: ranks that share the tokens of every sequence";
@@ -278,6 +298,10 @@ keys! {
         "the tier of `memory` in which optimizer states live, or `none`";
     Order = "plan.order", Kind::Choice(&Order::NAMES), Default::Is(0.0), Some("order"),
         "which degree takes neighbouring NPUs, innermost first; cp lies directly behind tp, ep within tp x cp x dp";
+    TableShards = "plan.table_shards", count(1), Default::Is(1.0), Some("table_shards"),
+        "into how many parts of fewer columns each table of a `dlrm` is cut, so that more ranks than tables have a part [Mudigere22]";
+    OverlapEmbeddings = "plan.overlap_embeddings", Kind::Flag, Default::Is(1.0), Some("overlap_embeddings"),
+        "whether the all-to-alls of embeddings of a `dlrm` run beside its bottom MLP [Naumov19]";
     Bf16 = "cluster.npu.bf16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense bf16 matrix products";
     Fp16 = "cluster.npu.fp16", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp16 matrix products";
     Fp8 = "cluster.npu.fp8", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp8 matrix products";

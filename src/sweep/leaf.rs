@@ -31,8 +31,8 @@ pub fn scalar(key: &Key, node: &Node, tiers: &[String]) -> Result<Written, Diagn
         Kind::Recompute => recompute::value(key, node)?,
         Kind::Flag => flag(key, node)?,
         Kind::Tier => tier(key, node, tiers)?,
-        // Paths are names: see `Walker::leaf`.
-        Kind::Path => return Err(expected(key, node)),
+        // Paths and sizes are names: see `Walker::leaf`.
+        Kind::Path | Kind::Sizes { .. } => return Err(expected(key, node)),
     };
     Ok((value, text))
 }
@@ -49,6 +49,7 @@ pub(super) fn expected(key: &Key, node: &Node) -> Diagnostic {
         Kind::Flag => "`true` or `false`".to_owned(),
         Kind::Tier => "the name of a tier, or `none`".to_owned(),
         Kind::Path => "a path".to_owned(),
+        Kind::Sizes { .. } => "whole numbers with `-` between them".to_owned(),
     };
     let found = node.scalar().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
     Diagnostic::error(format!("`{}` takes {what}, not {found}", key.name())).at(node.place).help(format!(

@@ -10,6 +10,7 @@ use super::key::{
 };
 use super::moved::Moved;
 use super::recompute;
+use super::sizes::is_sizes;
 use crate::system::collective::{Choice, Collective};
 use crate::system::dimension_order::DimensionOrder;
 use crate::system::hierarchy::MultiDim;
@@ -22,8 +23,9 @@ use crate::system::topology::Topology;
 use crate::system::{Collectives, Dimension, Format, MAX_DIMS, Memory, Network, Npu, Software, System};
 use crate::units::{Bandwidth, Bytes, Delay, FlopRate, index, narrow, real, whole};
 use crate::workload::build::whole_buffer;
+use crate::workload::dlrm::{Interaction, Rows, Widths};
 use crate::workload::{
-    ContextKind, Dispatcher, Infeasible, Job, Latent, LayerSplit, Mlp, Model, Optimizer, Order, Plan, Precision,
+    ContextKind, Dispatcher, Dlrm, Infeasible, Job, Latent, LayerSplit, Mlp, Model, Optimizer, Order, Plan, Precision,
     Reason, Schedule, Training, Transformer,
 };
 
@@ -142,6 +144,7 @@ pub fn job(inputs: &Inputs) -> Job {
             moment: inputs.key(Id::MomentBytes),
             optimizer: inputs.is_written(Id::OptimizerBytes).then(|| inputs.key(Id::OptimizerBytes)),
             activation: inputs.key(Id::ActivationBytes),
+            table: inputs.key(Id::TableBytes),
         },
         optimizer: part(Optimizer::ALL, inputs.key(Id::Optimizer)),
         plan: plan(inputs),
@@ -150,7 +153,25 @@ pub fn job(inputs: &Inputs) -> Job {
 
 /// The model of a point.
 pub(super) fn model(inputs: &Inputs) -> Model {
-    Model::Transformer(transformer(inputs))
+    if Model::NAMES.get(inputs.family()) == Some(&"dlrm") {
+        Model::Dlrm(dlrm(inputs))
+    } else {
+        Model::Transformer(transformer(inputs))
+    }
+}
+
+/// A model with embedding tables.
+fn dlrm(inputs: &Inputs) -> Dlrm {
+    Dlrm {
+        tables: count(inputs, Id::Tables),
+        rows: Rows::of(inputs.sizes(Id::Rows as usize)),
+        embedding_dim: count(inputs, Id::EmbeddingDim),
+        pooling: inputs.key(Id::Pooling),
+        dense_features: count(inputs, Id::DenseFeatures),
+        bottom_mlp: Widths::of(inputs.sizes(Id::BottomMlp as usize)),
+        top_mlp: Widths::of(inputs.sizes(Id::TopMlp as usize)),
+        interaction: part(&Interaction::ALL, inputs.key(Id::Interaction)),
+    }
 }
 
 /// A transformer.
@@ -219,6 +240,8 @@ fn plan(inputs: &Inputs) -> Plan {
         offload_activations: tier(inputs.key(Id::OffloadActivations)),
         offload_optimizer: tier(inputs.key(Id::OffloadOptimizer)),
         order: order(inputs),
+        table_shards: count(inputs, Id::TableShards),
+        overlap_embeddings: flag(inputs, Id::OverlapEmbeddings),
     }
 }
 
@@ -356,7 +379,8 @@ impl Canonical {
         for (slot, (tag, default)) in tags().iter().copied().enumerate().filter(|&(_, (tag, _))| tag != 0) {
             let judge = judge(slot);
             if varies(slot) || judge.is_some_and(|judge| varies(judge as usize)) {
-                let is_free = judge.is_none() && !is_algorithm(slot) && !(DIMS_FROM..TIERS_FROM).contains(&slot);
+                let is_plain = !is_algorithm(slot) && !is_sizes(slot) && !(DIMS_FROM..TIERS_FROM).contains(&slot);
+                let is_free = judge.is_none() && is_plain;
                 let said = if is_free { Part::Free(slot, tag, default) } else { Part::Slot(slot, tag, default) };
                 parts.extend([Part::Same(std::mem::take(&mut same)), said]);
             } else {
@@ -397,8 +421,15 @@ fn say(inputs: &Inputs, (slot, tag, default): (usize, u64, f64), form: &mut Vec<
     // What a list sets stands in its dimensions.
     let is_list = || is_algorithm(slot) && Written::of(value).and_then(Written::name).is_some();
     let counts = || !is_list() && !follows() && is_of_states(inputs, slot, value);
-    if is_there && counts() {
+    if !is_there || !counts() {
+        return;
+    }
+    if !is_sizes(slot) {
         put((tag, default), value, form);
+    } else if !value.is_nan() && value.to_bits() != default.to_bits() {
+        // Of sizes it counts what they are, not by which number they go.
+        form.extend_from_slice(&tag.to_le_bytes());
+        form.extend(inputs.sizes(slot).iter().flat_map(|size| size.to_le_bytes()));
     }
 }
 

@@ -223,7 +223,7 @@ impl Sweep {
             Some(Kind::Flag) => Some((value == 1.0).to_string()),
             Some(Kind::Tier) if value < 0.0 => Some("none".to_owned()),
             Some(Kind::Tier) => self.tiers.get(place).cloned(),
-            Some(Kind::Path) | None => self.names.get(place).cloned(),
+            Some(Kind::Path | Kind::Sizes { .. }) | None => self.names.get(place).cloned(),
             Some(_) => Some(value.to_string()),
         };
         text.unwrap_or_default()

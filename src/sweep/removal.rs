@@ -1,5 +1,6 @@
 //! Removals: why a combination of values is no point, is not tried and has no row.
 
+use super::family;
 use super::key::Id;
 
 /// Why a combination of values is no point: it is not tried and has no row.
@@ -58,11 +59,15 @@ pub enum Removal {
     ClosedFormOfMessages,
     /// Parts of optimizer states that are said whole.
     PartsOfWrittenStates,
+    /// What models of another family have.
+    KeysOfAnotherFamily,
+    /// Overlap of all-to-alls of embeddings that do not exist.
+    OverlapWithoutTables,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -89,6 +94,8 @@ impl Removal {
         Self::ClosedFormOfRules,
         Self::ClosedFormOfMessages,
         Self::PartsOfWrittenStates,
+        Self::KeysOfAnotherFamily,
+        Self::OverlapWithoutTables,
     ];
 
     /// The name in a preview.
@@ -121,6 +128,8 @@ impl Removal {
             Self::ClosedFormOfRules => "closed_form of astra_sim's rules",
             Self::ClosedFormOfMessages => "closed_form of single messages",
             Self::PartsOfWrittenStates => "master and moment beside precision.optimizer",
+            Self::KeysOfAnotherFamily => "keys of another family of models",
+            Self::OverlapWithoutTables => "overlap_embeddings at dp = 1",
         }
     }
 
@@ -173,6 +182,8 @@ impl Removal {
                 Id::Rendezvous,
             ],
             Self::PartsOfWrittenStates => &[Id::OptimizerBytes, Id::MasterBytes, Id::MomentBytes],
+            Self::KeysOfAnotherFamily => &family::ALL,
+            Self::OverlapWithoutTables => &[Id::OverlapEmbeddings, Id::Family, Id::Dp],
         }
     }
 }

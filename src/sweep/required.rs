@@ -1,6 +1,7 @@
 //! What must be written: keys of the model, of each line of the network, of each tier, of the machine.
 
 use super::axis::Axis;
+use super::family;
 use super::inputs::REST;
 use super::key::{self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, dim_slot};
 use super::resolve::Resolver;
@@ -17,6 +18,9 @@ impl Resolver<'_> {
         let of = |section: &str| lines.iter().find(|line| line.0 == section).map_or(start, |line| line.1);
         for (slot, key) in KEYS.iter().enumerate() {
             if key.default != Default::Required || is_collective || !self.is_missing(slot, key.path, frame) {
+                continue;
+            }
+            if family::of(slot).is_some_and(|family| frame.surely_sets_of_family(slot, family)) {
                 continue;
             }
             let section = key.path.split('.').next().unwrap_or(key.path);

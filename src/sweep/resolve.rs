@@ -15,6 +15,7 @@ use super::outside::{Loader, RELATIVE_TO};
 use super::recording::templates;
 use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
+use super::sizes::{Lists, is_sizes};
 use super::walk::{Frame, Line, Walker, merge};
 use super::{Space, Sweep, caution, circle, freeze, identity, rule};
 use crate::input::diagnostic::{Diagnostic, Place, Source, suggest};
@@ -269,7 +270,8 @@ impl Resolver<'_> {
             found.dedup();
             return Err(found);
         }
-        let space = Space::new(frame.axes, base, filters, derived);
+        let lists = Lists::of(&self.walker.names);
+        let space = Space::new(frame.axes, base, filters, derived).with_lists(lists);
         let cautions = self.cautions(&space, &require, &defined);
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
         let place = |name: &str| lines.iter().find(|line| line.0 == name).map_or_else(Place::default, |line| line.1);
@@ -366,6 +368,7 @@ impl Resolver<'_> {
             let slot = slot as usize;
             let place = match slot {
                 NAMES_FROM.. => Some(index(whole(value))),
+                _ if is_sizes(slot) => Some(index(whole(value))),
                 _ if is_algorithm(slot) => Written::of(value).and_then(Written::name),
                 _ => None,
             };

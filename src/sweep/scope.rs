@@ -68,9 +68,12 @@ pub struct Names<'a> {
 fn kind_of(key: &Key) -> Kind {
     match key.kind {
         _ if key.path == KEYS[Id::Zero as usize].path => Kind::Number(Unit::NONE),
-        key::Kind::Choice(_) | key::Kind::Algorithm | key::Kind::Tier | key::Kind::Path | key::Kind::Recompute => {
-            Kind::Text
-        }
+        key::Kind::Choice(_)
+        | key::Kind::Algorithm
+        | key::Kind::Tier
+        | key::Kind::Path
+        | key::Kind::Recompute
+        | key::Kind::Sizes { .. } => Kind::Text,
         key::Kind::Flag => Kind::Bool,
         _ => Kind::Number(key.unit()),
     }

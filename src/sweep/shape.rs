@@ -4,6 +4,7 @@ use super::inputs::Inputs;
 use super::key::{Id, KEYS};
 use super::point;
 use super::resolve::Resolver;
+use super::sizes::Lists;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place, Source};
 use crate::units::{narrow, plain};
@@ -11,10 +12,15 @@ use crate::units::{narrow, plain};
 impl Resolver<'_> {
     /// A model whose written values contradict each other. Where an axis has a part in it, points are infeasible instead.
     pub(super) fn possible_model(&mut self, frame: &Frame, lines: &[Line], base: &[f64]) {
-        if !frame.surely_sets(Id::Layers as usize) || !self.walker.diagnostics.is_empty() {
+        let is_there = |id: Id| frame.surely_sets(id as usize);
+        if !(is_there(Id::Layers) || is_there(Id::Tables)) || !self.walker.diagnostics.is_empty() {
             return;
         }
-        let mut inputs = Inputs::new(base);
+        let family = narrow(Id::Family as u64);
+        if frame.axes.iter().any(|axis| axis.touched.contains(&family)) {
+            return;
+        }
+        let mut inputs = Inputs::new(base).with_lists(Lists::of(&self.walker.names));
         inputs.complete();
         let Err(refused) = point::model(&inputs).check() else { return };
         let slot = |lever: &&str| KEYS.iter().position(|key| key.path.strip_prefix("model.") == Some(lever));

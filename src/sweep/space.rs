@@ -12,6 +12,7 @@ use super::point::Canonical;
 use super::removal::Removal;
 use super::rule::Rule;
 use super::scope::{Before, reads};
+use super::sizes::Lists;
 use super::steps::Steps;
 use crate::system::MAX_DIMS;
 
@@ -40,6 +41,8 @@ pub struct Space {
     read: Vec<usize>,
     /// How the ids of points are made, once it is known.
     canonical: OnceLock<Canonical>,
+    /// The sizes that names are.
+    lists: Lists,
 }
 
 /// What removes a combination.
@@ -60,8 +63,9 @@ impl Space {
         for k in (1..axes.len()).rev() {
             strides[k - 1] = axes[k].len.saturating_mul(strides[k]);
         }
+        let has_families = has_families(&axes, &base);
         let steps_of = |axis: &Axis| {
-            let followed = axis.touched.iter().filter(|&&slot| is_followed(slot));
+            let followed = axis.touched.iter().filter(|&&slot| has_families || is_followed(slot));
             followed.fold(Steps::NONE, |steps, &slot| steps.and(Steps::of(slot as usize)))
         };
         let steps = axes.iter().map(steps_of).collect();
@@ -82,11 +86,18 @@ impl Space {
             filter_levels: Vec::new(),
             read: Vec::new(),
             canonical: OnceLock::new(),
+            lists: Lists::default(),
         };
         space.read = space.filters.iter().chain(&space.derived).flat_map(|rule| reads(rule, &space.derived)).collect();
         space.removal_levels = Removal::ALL.map(|removal| space.level(&Self::reads_of(removal)));
         space.filter_levels = space.filters.iter().map(|filter| space.level(&reads(filter, &space.derived))).collect();
         space
+    }
+
+    /// With the sizes that names are.
+    #[must_use]
+    pub fn with_lists(self, lists: Lists) -> Self {
+        Self { lists, ..self }
     }
 
     /// How many numbers there are: the raw product.
@@ -168,6 +179,12 @@ impl Space {
             ids(&[Id::Tp, Id::Cp, Id::Pp, Id::Dp])
         } else if is(Id::GlobalBatch) {
             ids(&[Id::SeqLen])
+        } else if is(Id::SeqLen) || is(Id::FlashAttention) || is(Id::TableShards) {
+            ids(&[Id::Family])
+        } else if is(Id::OverlapEmbeddings) {
+            ids(&[Id::Family, Id::Dp])
+        } else if is(Id::MicroBatch) && has_families(&self.axes, &self.base) {
+            ids(&[Id::Family, Id::GlobalBatch, Id::Dp])
         } else if is(Id::RemoteMemory) {
             (TIERS_FROM..NAMES_FROM).chain([Id::Chakra as usize]).collect()
         } else if OFFLOADS.iter().any(|&id| is(id)) {
@@ -263,6 +280,12 @@ fn dim_field(slot: usize) -> Option<(usize, usize)> {
     Some((at / DIM_KEYS.len(), at % DIM_KEYS.len()))
 }
 
+/// Whether a model may be of another family than the usual one.
+fn has_families(axes: &[Axis], base: &[f64]) -> bool {
+    let slot = Id::Family as usize;
+    base[slot] != 0.0 || axes.iter().any(|axis| axis.touched.iter().any(|&touched| touched as usize == slot))
+}
+
 /// Whether other values follow from a slot.
 fn is_followed(slot: Slot) -> bool {
     let slot = slot as usize;
@@ -320,7 +343,7 @@ impl<'a> Cursor<'a> {
             space,
             digits: space.digits(start),
             index: start,
-            inputs: Inputs::new(&space.base),
+            inputs: Inputs::new(&space.base).with_lists(space.lists.clone()),
             unchanged: None,
             standing: 0,
         };

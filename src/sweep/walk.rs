@@ -390,6 +390,7 @@ impl Walker {
         let is_all = matches!(&node.value, Value::Text(text) if text == "all");
         match key.kind {
             key::Kind::Path => return self.paths(name, slot, key, node, frame),
+            key::Kind::Sizes { .. } => return self.sizes(name, slot, key, node, frame),
             key::Kind::Algorithm if !is_all => return self.algorithms(name, slot, key, node, frame),
             // A line's algorithm is a word, with a window or without one.
             _ if key.path == ALGORITHM && !is_all => return self.algorithms(name, slot, key, node, frame),

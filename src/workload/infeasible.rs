@@ -79,11 +79,25 @@ pub enum Reason {
     PowerOfTwo,
     /// Operations of the recorded trace wait for ever.
     Deadlock,
+    /// There are as many numbers of rows as tables, or one.
+    RowsPerTable,
+    /// The bottom MLP of a DLRM gives a vector of another size than the rows of its tables.
+    WidthOfDenseVector,
+    /// A DLRM is spread over data-parallel ranks alone.
+    DegreesOfTables,
+    /// The MLPs of a DLRM are small, and their weights stay whole.
+    ZeroOfTables,
+    /// Nothing of a DLRM is computed again or offloaded.
+    LayersOfTables,
+    /// The parts of a table do not divide its columns.
+    ColumnsPerShard,
+    /// There are more ranks than parts of tables.
+    TablesPerRank,
 }
 
 impl Reason {
     /// Every reason, in the order in which points are checked.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 44] = [
         Self::Algorithms,
         Self::Congestion,
         Self::PowerOfTwo,
@@ -92,6 +106,13 @@ impl Reason {
         Self::HeadsPerKvHead,
         Self::ExpertsPerToken,
         Self::LayersWithExperts,
+        Self::RowsPerTable,
+        Self::WidthOfDenseVector,
+        Self::DegreesOfTables,
+        Self::ZeroOfTables,
+        Self::LayersOfTables,
+        Self::ColumnsPerShard,
+        Self::TablesPerRank,
         Self::HeadsPerTensor,
         Self::MlpPerTensor,
         Self::SequencePerTensor,
@@ -164,6 +185,13 @@ impl Reason {
             Self::RemoteMemory => "remote memory",
             Self::PowerOfTwo => "power of two",
             Self::Deadlock => "deadlock",
+            Self::RowsPerTable => "rows per table",
+            Self::WidthOfDenseVector => "bottom_mlp ends in embedding_dim",
+            Self::DegreesOfTables => "tp * cp * pp of a dlrm",
+            Self::ZeroOfTables => "zero of a dlrm",
+            Self::LayersOfTables => "recompute or offload of a dlrm",
+            Self::ColumnsPerShard => "embedding_dim % table_shards",
+            Self::TablesPerRank => "tables * table_shards < dp",
         }
     }
 
@@ -227,6 +255,21 @@ impl Reason {
                 "an algorithm takes a power of two of members: under the reference simulator's rules in a dimension, over all NPUs at once always"
             }
             Self::Deadlock => "operations of the recorded trace wait for ever: `starsweep simulate` says which",
+            Self::RowsPerTable => "`rows` has another number of sizes than there are `tables`, and more than one",
+            Self::WidthOfDenseVector => {
+                "products of vectors (`interaction: dot`) need vectors of one size, and the last width of `bottom_mlp` is not `embedding_dim`"
+            }
+            Self::DegreesOfTables => {
+                "a `dlrm` is spread by `dp` alone: its tables over all ranks, its MLPs on each of them; `tp`, `cp` and `pp` divide nothing of it"
+            }
+            Self::ZeroOfTables => {
+                "the MLPs of a `dlrm` have `zero` 0 to 2 over all ranks: stage 3, or `zero_shard`, would cut what is small, and cuts no table"
+            }
+            Self::LayersOfTables => {
+                "a `dlrm` has no layers that `recompute` makes again, or whose weights, activations or states offload streams"
+            }
+            Self::ColumnsPerShard => "`table_shards` does not divide the columns of a table",
+            Self::TablesPerRank => "there are more ranks than tables, or parts of them, and some would have none",
             Self::Limit => {
                 "an event-driven simulation of the point takes more events than one point may: its status is `limit`"
             }
@@ -275,6 +318,13 @@ impl Reason {
             Self::TierMemory => {
                 &["capacity of the tier", "zero", "offload_optimizer", "offload_weights", "offload_activations"]
             }
+            Self::RowsPerTable => &["rows", "tables"],
+            Self::WidthOfDenseVector => &["bottom_mlp", "embedding_dim", "interaction"],
+            Self::DegreesOfTables => &["tp", "cp", "pp"],
+            Self::ZeroOfTables => &["zero", "zero_shard"],
+            Self::LayersOfTables => &["recompute", "offload_weights", "offload_activations", "offload_optimizer"],
+            Self::ColumnsPerShard => &["table_shards"],
+            Self::TablesPerRank => &["table_shards", "dp"],
             Self::NoRate => &["precision", "npu"],
             Self::Algorithms => &["algorithm", "network"],
             Self::Congestion => &["congestion", "rules", "network sizes"],

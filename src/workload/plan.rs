@@ -66,6 +66,10 @@ pub struct Plan {
     pub offload_optimizer: Option<u8>,
     /// Which degree is innermost.
     pub order: Order,
+    /// Into how many parts of fewer columns each embedding table is cut.
+    pub table_shards: u64,
+    /// Whether all-to-alls of embeddings run beside the MLP that waits for none of them.
+    pub overlap_embeddings: bool,
 }
 
 impl Plan {

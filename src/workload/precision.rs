@@ -21,6 +21,8 @@ pub struct Precision {
     pub optimizer: Option<f64>,
     /// Bytes of an element of an activation.
     pub activation: f64,
+    /// Bytes of an element of an embedding table that is spread over NPUs.
+    pub table: f64,
 }
 
 impl Precision {

@@ -73,11 +73,13 @@ pub enum Account {
     Offload,
     /// The host, which sends operations later than the NPU could take them.
     Host,
+    /// Embedding tables that are spread over NPUs.
+    Tables,
 }
 
 impl Account {
     /// Every account.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Compute,
         Self::Recompute,
         Self::Tensor,
@@ -88,6 +90,7 @@ impl Account {
         Self::Optimizer,
         Self::Offload,
         Self::Host,
+        Self::Tables,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();

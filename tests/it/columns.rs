@@ -1,6 +1,7 @@
 //! Does the table tell points apart? Whatever key is an axis, some input column has another value at each of its values.
 
 use starsweep::run::vocabulary;
+use starsweep::sweep::family;
 use starsweep::sweep::fidelity::{MESSAGE_KEYS, QUEUE_KEYS};
 use starsweep::sweep::key::{DIM_KEYS, Id, KEYS, Key, Kind, TIER_KEYS};
 use starsweep::sweep::{Sweep, resolve};
@@ -20,6 +21,15 @@ cluster:
     outer: {block: switch, size: rest, bandwidth: 50 GB/s}
 memory: {pool: {capacity: 4 TB, bandwidth: 512 GB/s}}
 plan: {tp: 2, cp: 2, pp: 2, vpp: 2, ep: 4, etp: 2, zero: 1, offload_optimizer: pool}
+";
+
+/// A recommendation model on a machine on which its knobs matter.
+const RECOMMENDING: &str = "
+model: {family: dlrm, tables: 64, rows: 1000, embedding_dim: 64, dense_features: 13, bottom_mlp: 512-64, top_mlp: 512-1}
+global_batch: 4096 samples
+cluster:
+  npu: H100-SXM-80GB
+  network: {inner: {block: switch, size: 8, bandwidth: 450 GB/s}}
 ";
 
 /// A collective on a ring.
@@ -52,6 +62,7 @@ fn two_values(key: &Key) -> Option<String> {
         Kind::Flag => "[false, true]".to_owned(),
         Kind::Tier => "[none, pool]".to_owned(),
         Kind::Path => "[a/w, b/w]".to_owned(),
+        Kind::Sizes { .. } => "[512-64, 256-64]".to_owned(),
     };
     Some(pair)
 }
@@ -73,6 +84,7 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
     let each = wide.map(|key| (format!("each_dimension.{}", key.path), key));
     let tiers = TIER_KEYS.iter().map(|key| (format!("memory.pool.{}", key.path), key));
     let mut looked_at = 0;
+    let is_of_tables = |path: &str| KEYS.iter().position(|key| key.path == path).and_then(family::of) == Some(1);
     for (path, key) in own.chain(dims).chain(each).chain(tiers) {
         let Some(values) = two_values(key) else { continue };
         let is_recorded = key.kind == Kind::Path || path == "workload.remote_memory";
@@ -81,6 +93,7 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
             true => COLLECTIVE,
             // Every message of every rank.
             false if matches!(key.name(), "rendezvous" | "congestion") => COLLECTIVE,
+            false if is_of_tables(&path) => RECOMMENDING,
             false => TRAINING,
         };
         // What only the event-driven engine knows.
@@ -89,7 +102,11 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
         let evaluator = beyond.then(|| "fidelity=event_driven".to_owned());
         // With sequence parallelism a tensor rank holds no more than its part.
         let whole = (path == "plan.scatter_gather").then(|| "plan.sequence_parallel=false".to_owned());
-        let over: Vec<String> = evaluator.into_iter().chain(whole).chain([format!("{path}={values}")]).collect();
+        // A model of either family has the keys of both here.
+        let tables = ["tables=8", "rows=1000", "embedding_dim=64", "dense_features=13", "bottom_mlp=64", "top_mlp=1"];
+        let tables = tables.into_iter().filter(|_| path == "model.family").map(|key| format!("model.{key}"));
+        let over: Vec<String> =
+            evaluator.into_iter().chain(whole).chain(tables).chain([format!("{path}={values}")]).collect();
         let sweep = resolve(file, &over, &vocabulary()).unwrap_or_else(|errors| panic!("{path}={values}: {errors:#?}"));
         assert!(!telling(&sweep).is_empty(), "{path}: no column tells {values} apart");
         looked_at += 1;

@@ -8,7 +8,7 @@ use starsweep::input::Diagnostic;
 use starsweep::run::{Files, vocabulary};
 use starsweep::sweep::preset::kinds;
 use starsweep::sweep::{Sweep, Vocabulary, resolve};
-use starsweep::workload::{Mlp, Transformer};
+use starsweep::workload::{Job, Mlp, Model, Transformer};
 
 use crate::support::{code, evaluate, points, read, root, run, text, transformer};
 
@@ -26,7 +26,16 @@ fn models(sweep: &Sweep) -> Vec<Transformer> {
     points(sweep).iter().map(model).collect()
 }
 
-/// The model of a preset.
+/// The model of a preset, of whichever family.
+fn of_any_family(name: &str) -> Model {
+    let sweep = resolve(&one_npu(name), &[], &vocabulary()).unwrap_or_else(|errors| panic!("{name}: {errors:#?}"));
+    match evaluate(&points(&sweep)[0]).0 {
+        Job::Training(training) => training.model,
+        job => panic!("{job:?}"),
+    }
+}
+
+/// The transformer of a preset.
 fn preset(name: &str) -> Transformer {
     let sweep = resolve(&one_npu(name), &[], &vocabulary()).unwrap_or_else(|errors| panic!("{name}: {errors:#?}"));
     models(&sweep)[0]
@@ -53,7 +62,7 @@ fn every_model_has_its_published_parameters_or_says_how_far_it_is_off() {
         let published = entry.node.get("parameters").and_then(|line| line.node.scalar()).expect("a published total");
         let published: f64 = published.parse().expect("a number");
         // The sequences of training, for learned positions: 1024 tokens, else 2048.
-        let parameters = preset(name).parameters(if name.starts_with("GPT-2") { 1024 } else { 2048 });
+        let parameters = of_any_family(name).parameters(if name.starts_with("GPT-2") { 1024 } else { 2048 });
         let off = 100.0 * (parameters / published - 1.0);
         match counted(&file, name) {
             Some((said, per_cent)) => {

@@ -62,7 +62,7 @@ pub fn evaluate(inputs: &Inputs) -> (Job, System, Result<Evaluation, Infeasible>
 /// The training step of a transformer.
 pub fn transformer(job: &Job) -> transformer::Training {
     let Job::Training(training) = job else { panic!("{job:?} is no training") };
-    let Model::Transformer(model) = training.model;
+    let Model::Transformer(model) = training.model else { panic!("{job:?} is no transformer") };
     training.of(model)
 }
 

@@ -22,11 +22,12 @@ impl Metric for ExposedComm {
     }
 
     fn meaning(&self) -> &'static str {
-        "time in which only communication goes on: tp, cp, ep, pp and dp together"
+        "time in which only communication goes on: tp, cp, ep, pp and dp, and of embedding tables, together"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        let communication = [Account::Tensor, Account::Context, Account::Expert, Account::Pipeline, Account::Data];
+        let communication =
+            [Account::Tensor, Account::Context, Account::Expert, Account::Pipeline, Account::Data, Account::Tables];
         communication.into_iter().map(|account| outcome.exposed(account)).sum()
     }
 }

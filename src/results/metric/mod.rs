@@ -98,6 +98,8 @@ pub enum Scope {
     Collective,
     /// Of recorded traces.
     Recorded,
+    /// Of training steps of models of one family, by its name.
+    Family(&'static str),
     /// Of both.
     Both,
     /// Of each dimension of both, as `dimK_<name>`.
@@ -180,5 +182,7 @@ registry! {
         token_energy::TokenEnergy,
         step_cost::StepCost,
         token_cost::TokenCost,
+        exposed_tables::ExposedTables,
+        sample_rate::SampleRate,
     }
 }

@@ -133,5 +133,6 @@ families! {
     /// The model of a job, of whichever family; the first is in force where nothing is said.
     pub enum Model {
         transformer::Transformer,
+        dlrm::Dlrm,
     }
 }
