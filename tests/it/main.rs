@@ -9,6 +9,7 @@ mod cli;
 mod columns;
 mod compare;
 mod diagnostics;
+mod dlrm;
 mod docs;
 mod export;
 mod faults;
