@@ -3,9 +3,11 @@
 use super::Sweep;
 use super::axis::{Alternative, Axis};
 use super::bits::Bits;
-use super::key::Id;
+use super::key::{Id, KEYS};
+use super::resolve::Resolver;
 use super::walk::Frame;
-use crate::units::{narrow, real};
+use crate::input::diagnostic::{Diagnostic, Place, Source};
+use crate::units::{index, narrow, real, whole};
 use crate::workload::Model;
 
 /// What transformers alone have.
@@ -141,6 +143,38 @@ fn sets(alternative: &Alternative, slot: usize) -> bool {
         || alternative.axes.iter().any(|axis| axis.alternatives.iter().all(|inner| sets(inner, slot)))
 }
 
+impl Resolver<'_> {
+    /// Keys of a model that is of another family than all models of the sweep are; then nothing is said of what it lacks.
+    pub(super) fn keys_of_another_family(&mut self, frame: &Frame) {
+        if frame.axes.iter().any(|axis| touches(axis, Id::Family)) {
+            return;
+        }
+        if self.walker.has_failed(Id::Family as usize, frame) {
+            self.walker.unread.push("model".to_owned());
+            return;
+        }
+        let said = frame.settings.iter().find(|setting| setting.0 as usize == Id::Family as usize);
+        let family = said.map_or(USUAL, |setting| index(whole(setting.1)));
+        let fixed = frame.settings.iter().map(|&(slot, _, place)| (slot, place));
+        let swept = frame.axes.iter().flat_map(|axis| axis.touched.iter().map(|&slot| (slot, axis.place)));
+        let written = fixed.chain(swept).filter(|(_, place)| place.source != Source::Preset);
+        let mut found: Vec<(&str, usize, Place)> = Vec::new();
+        for (slot, place) in written {
+            let Some(key) = KEYS.get(slot as usize).filter(|key| key.path.starts_with("model.")) else { continue };
+            found.extend(of(slot as usize).filter(|&other| other != family).map(|other| (key.name(), other, place)));
+        }
+        for &(name, other, place) in &found {
+            let (is, other) = (Model::NAMES[family], Model::NAMES[other]);
+            let message = format!("`{name}` is a key of a `{other}`, and the model is a `{is}`");
+            let help = format!("remove it, or write `family: {other}` and what else a `{other}` has");
+            self.complain(Diagnostic::error(message).at(place).help(help));
+        }
+        if !found.is_empty() {
+            self.walker.unread.push("model".to_owned());
+        }
+    }
+}
+
 impl Sweep {
     /// Whether any point's model may be of a family that is not the usual one.
     #[must_use]
@@ -158,7 +192,7 @@ impl Sweep {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::{Default, KEYS};
+    use super::super::key::Default;
     use super::*;
 
     #[test]

@@ -235,7 +235,7 @@ keys! {
     Parameters = "model.parameters", count(1), Default::Absent, None, "published number of parameters: for reference, nothing is computed from it";
     SeqLen = "seq_len", Kind::Count { least: 1, unit: Unit::TOKEN }, Default::Required, Some("seq_len"), "tokens of a sequence";
     GlobalBatch = "global_batch", Kind::Quantity { unit: Unit::SEQUENCE, strict: true }, Default::Required, Some("global_batch"),
-        "sequences of a step, `2048 seq`; or tokens, `4194304 tok`, which the sequence length must divide";
+        "sequences of a step, `2048 seq` (of a `dlrm` samples, `65536 samples`); or tokens, `4194304 tok`, which the sequence length must divide";
     Optimizer = "optimizer", Kind::Choice(Optimizer::NAMES), Default::Is(0.0), Some("optimizer"),
         "how weights follow from gradients: what is kept of each parameter, and what an update costs";
     Compute = "precision.compute", Kind::Choice(&Format::NAMES), Default::Is(0.0), None, "format of matrix products: which rate of the NPU counts";

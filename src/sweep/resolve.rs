@@ -224,6 +224,7 @@ impl Resolver<'_> {
         }
         self.fill_all(&mut frame.axes, &base);
         axis::order(&mut frame.axes);
+        self.keys_of_another_family(&frame);
         self.required(&frame, lines, is_collective);
         self.plan_without_training(lines, is_collective);
         self.possible_model(&frame, lines, &base);

@@ -1,13 +1,13 @@
 //! A model that cannot exist, seen before anything runs where no axis decides its shape.
 
 use super::inputs::Inputs;
-use super::key::{Id, KEYS};
+use super::key::{Id, KEYS, Kind};
 use super::point;
 use super::resolve::Resolver;
 use super::sizes::Lists;
 use super::walk::{Frame, Line};
 use crate::input::diagnostic::{Diagnostic, Place, Source};
-use crate::units::{narrow, plain};
+use crate::units::{index, narrow, plain, whole};
 
 impl Resolver<'_> {
     /// A model whose written values contradict each other. Where an axis has a part in it, points are infeasible instead.
@@ -35,7 +35,7 @@ impl Resolver<'_> {
         let section = || lines.iter().find(|line| line.0 == "model").map_or_else(Place::default, |line| line.1);
         let (known, unknown): (Vec<usize>, Vec<usize>) = slots.iter().partition(|&&slot| base[slot].is_finite());
         let known: Vec<String> =
-            known.iter().map(|&slot| format!("`{}` is {}", KEYS[slot].name(), plain(base[slot]))).collect();
+            known.iter().map(|&slot| format!("`{}` is {}", KEYS[slot].name(), self.shown(slot, base[slot]))).collect();
         let write = unknown.iter().map(|&slot| format!("write `{}`", KEYS[slot].name()));
         let ways: Vec<String> = std::iter::once("change one of them".to_owned()).chain(write).collect();
         self.complain(
@@ -43,5 +43,16 @@ impl Resolver<'_> {
                 .at(own.unwrap_or_else(section))
                 .help(format!("{}: {}", known.join(", "), ways.join(", or "))),
         );
+    }
+
+    /// A value of a model's key as people write it.
+    fn shown(&self, slot: usize, value: f64) -> String {
+        let place = index(whole(value));
+        let text = match KEYS[slot].kind {
+            Kind::Sizes { .. } => self.walker.names.get(place).cloned(),
+            Kind::Choice(words) => words.get(place).map(|&word| word.to_owned()),
+            _ => None,
+        };
+        text.unwrap_or_else(|| plain(value))
     }
 }

@@ -107,6 +107,16 @@ mistakes! {
     a_model_has_the_experts_that_a_token_is_sent_to: instead("GPT-3-175B", "{preset: Mixtral-8x7B, topk: 9}");
     a_model_has_a_width_for_its_heads: instead("GPT-3-175B", "{layers: 4, hidden: 1024, heads: 15, ffn: 4096, mlp: gelu, vocab: 32000}");
     a_model_with_experts_has_layers_for_them: instead("GPT-3-175B", "{preset: Mixtral-8x7B, dense_layers: 32}");
+    sizes_are_whole_numbers: instead("GPT-3-175B", "{preset: DLRM-MLPerf, bottom_mlp: 512-wide-128}");
+    a_size_stands_behind_each_hyphen: instead("GPT-3-175B", "{preset: DLRM-MLPerf, top_mlp: [512-1, 512-256-]}");
+    sizes_are_no_mapping: instead("GPT-3-175B", "{preset: DLRM-MLPerf, rows: {from: 1, to: 8, times: 2}}");
+    many_tables_have_one_size: instead("GPT-3-175B", &format!("{{preset: DLRM-MLPerf, rows: {}}}", ["7"; 33].join("-")));
+    every_table_has_its_rows: instead("GPT-3-175B", "{preset: DLRM-MLPerf, tables: 25}");
+    a_dense_vector_is_as_wide_as_an_embedding: instead("GPT-3-175B", "{preset: DLRM-MLPerf, embedding_dim: 64}");
+    a_recommendation_model_has_its_keys: instead("GPT-3-175B", "{family: dlrm, tables: 8, rows: 1000, embedding_dim: 64, top_mlp: 512-1}");
+    a_recommendation_model_has_no_layers: instead("GPT-3-175B", "{preset: DLRM-MLPerf, layers: [3, 4]}");
+    a_family_with_tables_is_said: instead("GPT-3-175B", "{tables: 8, rows: 1000, embedding_dim: 64}");
+    an_unknown_family_gets_the_nearest: instead("GPT-3-175B", "{family: dlmr, tables: 8}");
     a_missing_model_is_named: instead("model: GPT-3-175B\n", "");
     a_missing_sequence_is_named: instead("seq_len: 2048\n", "");
     a_missing_batch_is_named: instead("global_batch: 1536 seq\n", "");
