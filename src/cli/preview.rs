@@ -11,7 +11,7 @@ use crate::sweep::{Refine, Sweep};
 use crate::units::{Unit, human, real};
 
 /// CPU time of a point, all included: see `benches/README.md`.
-const SECONDS_A_POINT: f64 = 4e-6;
+const SECONDS_A_POINT: f64 = 3e-6;
 /// Bytes of a row on disk: see `benches/README.md`.
 const BYTES_A_POINT: f64 = 30.0;
 

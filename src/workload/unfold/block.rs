@@ -12,19 +12,19 @@ impl Writer<'_> {
     /// A block, once: its streams side by side if they may be.
     pub(super) fn repeat(&mut self, block: &Block) {
         let base = self.base();
-        let program = self.program;
+        let program = self.source.program;
         let mut main = Strand { begin: base, ..Strand::default() };
         // What runs beside the whole block.
         let mut whole = Strand { begin: base, ..Strand::default() };
         // Transfers beside it, and data-parallel traffic that is part of it.
         let mut beside = Strand::default();
         let (mut data, mut data_time, mut data_sent) = (None, Time::ZERO, 0.0);
-        for operation in operations_of(program, block, self.prices) {
-            let time = self.prices.time(operation);
+        for operation in operations_of(program, block, self.source.prices) {
+            let time = self.source.prices.time(operation);
             if program.overlap && operation.is_data_stream() {
                 data = Some(self.operation(operation, (1, 1), data.map_or(base, only)));
                 data_time += time;
-                data_sent += self.prices.sent(operation);
+                data_sent += self.source.prices.sent(operation);
             } else if let (Work::Transfer { read, written, .. }, Beside::Block) = (operation.work, operation.beside) {
                 beside.last = Some(self.operation(operation, (1, 1), beside.last.map_or(base, only)));
                 beside.communicating += time;
@@ -33,7 +33,7 @@ impl Writer<'_> {
                 let after = whole.last.map_or(base, only);
                 whole.last = Some(self.operation(operation, (1, 1), after));
                 whole.communicating += time;
-                whole.sent += self.prices.sent(operation);
+                whole.sent += self.source.prices.sent(operation);
                 whole.account = Some(operation.account);
             } else if operation.beside == Beside::Next {
                 if main.computing > Time::ZERO {
@@ -42,7 +42,7 @@ impl Writer<'_> {
                 let after = main.beside.map_or(main.begin, only);
                 main.beside = Some(self.operation(operation, (1, 1), after));
                 main.communicating += time;
-                main.sent += self.prices.sent(operation);
+                main.sent += self.source.prices.sent(operation);
                 main.account = Some(operation.account);
             } else {
                 let computes = matches!(operation.work, Work::Compute(_));
@@ -73,14 +73,14 @@ impl Writer<'_> {
             let Strand { last, communicating, computing, account, sent, .. } = whole;
             main.begin[2] = last;
             main.busy += communicating.saturating_sub(computing);
-            let paid = self.prices.system().paid(communicating.min(computing), communicating, sent);
+            let paid = self.source.prices.system().paid(communicating.min(computing), communicating, sent);
             if let Some(account) = account.filter(|_| paid > Time::ZERO) {
                 main.begin = only(self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin));
                 main.busy += paid;
             }
         }
         self.transferred(beside, &mut main);
-        let system = self.prices.system();
+        let system = self.source.prices.system();
         let wait = system.software.host_wait(main.busy.as_delay(), block.dispatches).round();
         let did = main.begin != base;
         if did {
@@ -104,7 +104,7 @@ impl Writer<'_> {
             return;
         }
         let busy = main.busy + busy;
-        let time = self.prices.system().slowed(communicating.min(busy), communicating, sent);
+        let time = self.source.prices.system().slowed(communicating.min(busy), communicating, sent);
         // Computations have been met, so the place of the data stream is free.
         main.begin[3] = last;
         let slowed = trace::Work::Lasts { time };
@@ -119,7 +119,7 @@ impl Writer<'_> {
         if last.is_some() || beside.is_some() {
             main.begin = [last, beside, None, None];
         }
-        let paid = self.prices.system().paid(communicating.min(computing), communicating, sent);
+        let paid = self.source.prices.system().paid(communicating.min(computing), communicating, sent);
         if let Some(account) = account.filter(|_| paid > Time::ZERO) {
             let id = self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin);
             main.begin = only(id);
@@ -132,10 +132,10 @@ impl Writer<'_> {
     /// An operation, and what it costs before it begins.
     pub(super) fn operation(&mut self, operation: &Operation, share: (u64, u64), after: After) -> u64 {
         let on = On::Account(operation.account);
-        let latency = self.prices.system().software.collective_latency.round();
+        let latency = self.source.prices.system().software.collective_latency.round();
         let after = match operation.work {
             Work::Collective { group, .. }
-                if latency > Time::ZERO && group != Group::Everyone && self.prices.members(group) > 1 =>
+                if latency > Time::ZERO && group != Group::Everyone && self.source.prices.members(group) > 1 =>
             {
                 only(self.push(trace::Work::Lasts { time: latency }, on, after))
             }
@@ -150,17 +150,18 @@ impl Writer<'_> {
         let part = |bytes: Bytes| real(bytes.get()) * real(share.0) / real(share.1);
         match operation.work {
             Work::Collective { collective, group, size } => {
-                let ranks = if collective == Collective::AllGather { real(self.prices.members(group)) } else { 1.0 };
+                let ranks =
+                    if collective == Collective::AllGather { real(self.source.prices.members(group)) } else { 1.0 };
                 let bytes = Bytes::from_real(part(size) / ranks).get();
-                let group = Some(narrow(self.stage * Group::COUNT) + group as u32);
+                let group = Some(narrow(self.source.stage * Group::COUNT) + group as u32);
                 trace::Work::Collective { collective, bytes, group, dimensions: u32::MAX }
             }
             Work::Send { size } => trace::Work::Send { to: self.other_end(), bytes: size.get(), tag: TIED },
-            Work::Transfer { tier, read, written } if Some(tier) == self.program.tier() => {
+            Work::Transfer { tier, read, written } if Some(tier) == self.source.program.tier() => {
                 trace::Work::Load { bytes: read.max(written).get() }
             }
             // A trace has one memory beyond the NPU's own.
-            Work::Transfer { .. } | Work::Compute(_) => trace::Work::Lasts { time: self.prices.time(operation) },
+            Work::Transfer { .. } | Work::Compute(_) => trace::Work::Lasts { time: self.source.prices.time(operation) },
         }
     }
 

@@ -96,22 +96,7 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
     for stage in 0..program.stages {
         let holds = |class: &&RankClass| (class.stage..class.stage + class.stages).contains(&stage);
         let Some(class) = program.classes.iter().find(holds) else { continue };
-        let mut writer = Writer {
-            program,
-            stage,
-            prices,
-            message,
-            passes,
-            doing: String::new(),
-            draft: Draft::default(),
-            accounts: Vec::new(),
-            next: 0,
-            last: None,
-            beside: None,
-            whole: None,
-            data: None,
-            first: None,
-        };
+        let mut writer = Writer::new(Source { program, stage, prices, message, passes });
         writer.step(class, &mut known, &mut unfolded)?;
         unfolded.stages.push(writer.finish()?);
     }
@@ -121,14 +106,20 @@ pub fn unfold(program: &Program, prices: &dyn Prices, passes: Passes) -> Result<
 /// Sums and how many operations each stands for, by their first block, pass and chunk.
 type Known = BTreeMap<(usize, Phase, u64), (u32, u64)>;
 
-/// Writes the graph of one stage.
-struct Writer<'a> {
+/// What the graph of a stage is written from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
     program: &'a Program,
     stage: u64,
     prices: &'a dyn Prices,
     /// Bytes of a message between stages.
     message: Bytes,
     passes: Passes,
+}
+
+/// Writes the graph of one stage.
+struct Writer<'a> {
+    source: Source<'a>,
     /// The pass that is being written, in words; only where operations have names.
     doing: String,
     draft: Draft,
@@ -145,7 +136,23 @@ struct Writer<'a> {
     first: Option<u32>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// Nothing is written yet.
+    fn new(source: Source<'a>) -> Self {
+        Self {
+            source,
+            doing: String::new(),
+            draft: Draft::default(),
+            accounts: Vec::new(),
+            next: 0,
+            last: None,
+            beside: None,
+            whole: None,
+            data: None,
+            first: None,
+        }
+    }
+
     fn finish(self) -> Result<Stage, Broken> {
         Ok(Stage { graph: self.draft.finish()?, accounts: self.accounts, first: self.first })
     }
@@ -162,14 +169,14 @@ impl Writer<'_> {
 
     /// A unit begins.
     fn begin(&mut self, Unit { pass, chunk, microbatch, .. }: Unit) {
-        if self.passes == Passes::Whole {
+        if self.source.passes == Passes::Whole {
             let pass = match pass {
                 Phase::Forward => "forward",
                 Phase::Backward => "backward",
                 Phase::Weights => "weights",
                 Phase::Step => "step",
             };
-            let chunk = if self.program.chunks > 1 { format!(" of chunk {chunk}") } else { String::new() };
+            let chunk = if self.source.program.chunks > 1 { format!(" of chunk {chunk}") } else { String::new() };
             self.doing = format!(", {pass}{chunk}, microbatch {microbatch}");
         }
     }
@@ -177,7 +184,7 @@ impl Writer<'_> {
     /// Adds an operation; its number.
     fn push(&mut self, work: trace::Work, account: On, after: After) -> u64 {
         let id = self.next;
-        let name = match (self.passes, account) {
+        let name = match (self.source.passes, account) {
             (Passes::Summed, _) => String::new(),
             (Passes::Whole, On::Account(account)) => format!("{account:?}{}", self.doing).to_lowercase(),
             (Passes::Whole, _) if matches!(work, trace::Work::Send { .. }) => format!("pipeline{}", self.doing),

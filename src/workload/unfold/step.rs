@@ -7,13 +7,12 @@ use super::{Known, On, Passes, Stage, Unfolded, Writer};
 use crate::units::{Time, index, narrow, real};
 use crate::workload::program::{Account, Block, Operation, Phase, Program, RankClass};
 use crate::workload::schedule::Unit;
-use crate::workload::trace::graph::Draft;
 use crate::workload::trace::{self, Broken};
 
 impl Writer<'_> {
     /// All units, and what is done once a step before, beneath and behind them.
     pub(super) fn step(&mut self, class: &RankClass, known: &mut Known, unfolded: &mut Unfolded) -> Result<(), Broken> {
-        let program = self.program;
+        let program = self.source.program;
         let blocks = program.blocks_of(class);
         let Program { microbatches, chunks, overlap, .. } = *program;
         let layers = blocks.iter().filter(|block| block.phase == Phase::Forward).map(|block| block.repeat).max();
@@ -44,7 +43,7 @@ impl Writer<'_> {
         let mut sent = None;
         let of_gradients = || of_step(Some(made));
         let is_there = |unit: &Unit| blocks.iter().any(|block| block.phase == unit.pass);
-        let mut units = program.schedule.part().units(self.stage, program.shape()).filter(is_there);
+        let mut units = program.schedule.part().units(self.source.stage, program.shape()).filter(is_there);
         let mut joined: Vec<Unit> = Vec::new();
         while let Some(unit) = units.next() {
             joined.clear();
@@ -64,7 +63,7 @@ impl Writer<'_> {
                 let mut gradients = is_last(unit) && unit.chunk == 0 && overlap;
                 let is_beneath = weights.iter().any(Option::is_some) || sent.is_some();
                 let is_alone = !(is_beneath || gradients && of_gradients().next().is_some());
-                if is_alone && self.passes == Passes::Summed {
+                if is_alone && self.source.passes == Passes::Summed {
                     let key = (class.start, unit.pass, unit.chunk);
                     let sum = match known.entry(key) {
                         Entry::Occupied(sum) => *sum.get(),
@@ -108,7 +107,7 @@ impl Writer<'_> {
 
     /// Adds the sum that a pass is: its place, and how many operations it stands for.
     fn sum(&self, class: &RankClass, unit: Unit, unfolded: &mut Unfolded) -> Result<(u32, u64), Broken> {
-        let program = self.program;
+        let program = self.source.program;
         let blocks = program.blocks_of(class);
         let is_part = |(_, block): &(usize, &Block)| block.phase == unit.pass && !program.is_message(block);
         let mut parts = Vec::new();
@@ -128,19 +127,7 @@ impl Writer<'_> {
 
     /// A repeat of a block, by itself.
     fn once(&self, block: &Block) -> Result<Stage, Broken> {
-        let (draft, accounts, doing) = (Draft::default(), Vec::new(), String::new());
-        let mut writer = Writer {
-            draft,
-            accounts,
-            doing,
-            next: 0,
-            last: None,
-            beside: None,
-            whole: None,
-            data: None,
-            first: None,
-            ..*self
-        };
+        let mut writer = Writer::new(self.source);
         writer.repeat(block);
         writer.finish()
     }
@@ -156,23 +143,24 @@ impl Writer<'_> {
 
     /// What data-parallel traffic costs the passes that hide it.
     fn paid(&mut self, blocks: &[Block], layers: u64, passes: [Phase; 2]) {
-        let program = self.program;
+        let program = self.source.program;
         for pass in passes.into_iter().filter(|_| program.overlap) {
             let time = |block: &Block| self.alone(program.operations_of(block)) * block.repeat;
             let data: Time = blocks.iter().filter(|block| block.hidden_beneath == Some(pass)).map(time).sum();
             let window: Time = blocks.iter().filter(|block| block.phase == pass).map(time).sum();
             let sent = blocks.iter().filter(|block| block.hidden_beneath == Some(pass)).map(|block| {
-                real(block.repeat) * program.operations_of(block).iter().map(|it| self.prices.sent(it)).sum::<f64>()
+                real(block.repeat)
+                    * program.operations_of(block).iter().map(|it| self.source.prices.sent(it)).sum::<f64>()
             });
             let sent = sent.sum();
             let [most, window] = [data, window].map(|time| time.saturating_sub(time / layers));
-            self.lasts(self.prices.system().paid(most.min(window), data, sent), Account::Data);
+            self.lasts(self.source.prices.system().paid(most.min(window), data, sent), Account::Data);
         }
     }
 
     /// Operations one after the other.
     fn alone(&self, operations: &[Operation]) -> Time {
-        operations.iter().map(|operation| self.prices.time(operation)).sum()
+        operations.iter().map(|operation| self.source.prices.time(operation)).sum()
     }
 
     /// Gradients of some layers go out, behind those that went before and beside what follows; the last of them.
@@ -184,7 +172,7 @@ impl Writer<'_> {
         blocks: impl Iterator<Item = &'b Block>,
         before: Option<u64>,
     ) -> Option<u64> {
-        if !are_ready || !self.program.overlap {
+        if !are_ready || !self.source.program.overlap {
             return before;
         }
         let data = std::mem::replace(&mut self.data, before);
@@ -199,8 +187,8 @@ impl Writer<'_> {
         if share.0 == 0 {
             return;
         }
-        let program = self.program;
-        for operation in operations_of(program, block, self.prices) {
+        let program = self.source.program;
+        for operation in operations_of(program, block, self.source.prices) {
             let id = self.operation(operation, share, self.base());
             if waits {
                 self.join(id);
