@@ -25,6 +25,8 @@ pub struct Constant {
     pub presets: Vec<String>,
     /// The key: the last part of its path for a preset's, else the whole path.
     pub key: String,
+    /// What it is taken to be before anything is measured; none for the value in force.
+    pub prior: Option<f64>,
     /// The standard deviation of its logarithm before anything is measured.
     pub spread: f64,
 }
@@ -106,6 +108,7 @@ pub fn usual(questions: &[&Question]) -> Constants {
             kind: Some(kind),
             presets: vec![name],
             key: key.to_owned(),
+            prior: None,
             spread: SPREAD,
         })
     };
@@ -158,7 +161,7 @@ fn constant(node: &Node, remarks: &mut Remarks) -> Option<Constant> {
     let Value::Map(entries) = &node.value else {
         return error(node.place, format!("a constant is a mapping, not {}", node.kind()), SHAPE);
     };
-    let known: Vec<&str> = KINDS.iter().map(|kind| kind.0).chain(["key", "spread"]).collect();
+    let known: Vec<&str> = KINDS.iter().map(|kind| kind.0).chain(["key", "prior", "spread"]).collect();
     if let Some(entry) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
         let help = format!("one of {}", quoted(&known));
         return error(entry.place, format!("a constant has no `{}`", entry.key), &help);
@@ -190,12 +193,26 @@ fn constant(node: &Node, remarks: &mut Remarks) -> Option<Constant> {
             }
         }
     }
-    let constant = Constant { kind: of_kind.map(|kind| kind.0), presets, key, spread };
-    if constant.meaning().is_none_or(|key| !is_continuous(key)) {
+    let mut constant = Constant { kind: of_kind.map(|kind| kind.0), presets, key, prior: None, spread };
+    let Some(meaning) = constant.meaning().filter(|key| is_continuous(key)) else {
         let place = node.get("key").map_or(node.place, |entry| entry.node.place);
         let help = "a constant is a key with a continuous value, by its path where no preset is named";
         remarks.say(Diagnostic::error(format!("`{}` is no constant", constant.key)).at(place).help(help));
         return None;
+    };
+    if let Some(entry) = node.get("prior") {
+        match leaf::scalar(meaning, &entry.node, &[]) {
+            Ok((value, _)) if value > 0.0 => constant.prior = Some(value),
+            Ok(_) => {
+                let message = "no factor moves a prior of 0";
+                remarks.say(Diagnostic::error(message).at(entry.node.place).help("write a value above 0"));
+                return None;
+            }
+            Err(diagnostic) => {
+                remarks.say(diagnostic);
+                return None;
+            }
+        }
     }
     Some(constant)
 }

@@ -1,4 +1,4 @@
-//! The fit: robust least squares on the logarithm of predicted over measured time, with weak priors at the values in force.
+//! The fit: robust least squares on the logarithm of predicted over measured time, with weak priors.
 
 use itertools::Itertools as _;
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
@@ -116,7 +116,7 @@ struct Problem<'a> {
     observations: &'a [Observation],
     constants: &'a [Constant],
     weights: Vec<f64>,
-    in_force: &'a [f64],
+    priors: &'a [f64],
     logarithms: DVector<f64>,
     errors: Vec<f64>,
 }
@@ -145,7 +145,7 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_> {
 
     fn residuals(&self) -> Option<DVector<f64>> {
         let measured = self.errors.iter().zip(&self.weights).map(|(&error, weight)| weight * robust(error));
-        let moved = self.logarithms.iter().zip(self.in_force).zip(self.constants);
+        let moved = self.logarithms.iter().zip(self.priors).zip(self.constants);
         let prior = moved.map(|((value, prior), constant)| (value - prior) / constant.spread * PRIOR);
         Some(DVector::from_vec(measured.chain(prior).collect()))
     }
@@ -166,15 +166,15 @@ impl LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_> {
     }
 }
 
-/// Fits constants to runs, from the values in force on, or from those of another fit.
+/// Fits constants to runs, from a start on, with priors that weigh where runs do not decide; both as logarithms.
 #[must_use]
-pub fn fit(observations: &[Observation], constants: &[Constant], in_force: &[f64], start: &[f64]) -> Solution {
+pub fn fit(observations: &[Observation], constants: &[Constant], priors: &[f64], start: &[f64]) -> Solution {
     let members = observations.iter().counts_by(|observation| observation.group.as_str());
     let mut problem = Problem {
         observations,
         constants,
         weights: observations.iter().map(|observation| weight(members[observation.group.as_str()])).collect(),
-        in_force,
+        priors,
         logarithms: DVector::from_column_slice(start),
         errors: Vec::new(),
     };

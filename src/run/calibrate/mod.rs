@@ -203,7 +203,9 @@ impl Bench {
 
     fn fit(&self, chosen: &[usize], start: &[f64]) -> Solution {
         let observations: Vec<Observation> = chosen.iter().map(|&k| self.observations[k].clone()).collect();
-        fit(&observations, &self.constants, &self.in_force, start)
+        let prior = |(constant, &in_force): (&Constant, &f64)| constant.prior.map_or(in_force, f64::ln);
+        let priors: Vec<f64> = self.constants.iter().zip(&self.in_force).map(prior).collect();
+        fit(&observations, &self.constants, &priors, start)
     }
 
     /// The errors of all runs with the constants of a fit.
