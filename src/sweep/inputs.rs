@@ -360,7 +360,10 @@ impl Inputs {
         let expert_ranks = self.key(Id::Ep) * self.key(Id::Etp);
         let alone = dp * cp == 1.0 && (dense || tp == expert_ranks);
         self.neutral(alone, Id::Zero, 0.0, Removal::ZeroWithoutDp);
-        self.neutral(self.key(Id::Zero) == 0.0, Id::ZeroShard, ABSENT, Removal::ZeroShardWithoutZero);
+        let zero = self.key(Id::Zero);
+        self.neutral(zero == 0.0, Id::ZeroShard, ABSENT, Removal::ZeroShardWithoutZero);
+        self.neutral(zero == 0.0, Id::ScatterGradients, 1.0, Removal::ShardKeysWithoutZero);
+        self.neutral(zero < 3.0, Id::Prefetch, 1.0, Removal::ShardKeysWithoutZero);
         self.neutral(alone, Id::OverlapDp, 0.0, Removal::OverlapWithoutDp);
         let none = self.tiers_there().next().is_none();
         for id in key::OFFLOADS {

@@ -276,6 +276,10 @@ keys! {
         "whether operations between tensor-parallel ones are split along the sequence";
     FlashAttention = "plan.flash_attention", Kind::Flag, Default::Is(1.0), Some("flash_attention"), "whether attention keeps no scores";
     OverlapDp = "plan.overlap_dp", Kind::Flag, Default::Is(1.0), Some("overlap_dp"), "whether data-parallel traffic runs beside the computation";
+    Prefetch = "plan.prefetch", Kind::Flag, Default::Is(1.0), Some("prefetch"),
+        "whether sharded weights are asked for ahead, and gathered beside the computation where data-parallel traffic may be; `false`: each layer waits for its own";
+    ScatterGradients = "plan.reduce_scatter", Kind::Flag, Default::Is(1.0), Some("reduce_scatter"),
+        "whether a rank gets the sum of its shard of the gradients alone; `false`: the sum of all of them, twice the bytes, of which it keeps its shard [Rajbhandari20]";
     OverlapTp = "plan.overlap_tp", Kind::Flag, Default::Is(0.0), Some("overlap_tp"),
         "whether tensor-parallel traffic runs beside the matrix products that need it";
     OverlapTpBackward = "plan.overlap_tp_backward", Kind::Flag, Default::Is(1.0), Some("overlap_tp_backward"),
@@ -308,7 +312,7 @@ keys! {
     Fp32 = "cluster.npu.fp32", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp32 matrix products";
     Fp4 = "cluster.npu.fp4", quantity(Unit::FLOP_RATE), Default::Absent, None, "peak rate of dense fp4 matrix products";
     GemmEfficiency = "cluster.npu.gemm_efficiency", Kind::Share, Default::Is(0.75), None,
-        "share of the peak that large matrix products reach in whole tiles; the default lies between what is fitted on A100 and H100, 0.68 to 0.79 [StepFit]";
+        "share of the peak that large matrix products reach in whole tiles; the default lies between what is fitted on A100 and H100, 0.69 to 0.79 [StepFit]";
     AttentionEfficiency = "cluster.npu.attention_efficiency", Kind::Share, Default::Is(0.5), None,
         "share of the 16-bit peak that fused causal attention reaches forward, with heads of 128 [StepFit]";
     PortedAttention = "cluster.npu.ported_attention_efficiency", Kind::Share, Default::Like("cluster.npu.attention_efficiency"), None,
@@ -342,13 +346,13 @@ keys! {
         "whether its fused attention is written for the generation of the NPU: `attention_efficiency`, or else `ported_attention_efficiency`";
     AttentionShare = "software.attention", quantity(Unit::NONE), Default::Is(1.0), None,
         "share of these that its fused attention reaches [StepFit]";
-    OddHeads = "software.odd_heads", quantity(Unit::NONE), Default::Is(5.4), None,
+    OddHeads = "software.odd_heads", quantity(Unit::NONE), Default::Is(5.8), None,
         "how much longer products of unfused attention take for heads of a size that is no multiple of 8 [StepFit]";
     Dispatch = "software.dispatch", at_least_zero(Unit::SECOND), Default::Is(1e-5), None,
         "time in which the host sends one operation to the NPU [StepFit]";
     CollectiveLatency = "software.collective_latency", at_least_zero(Unit::SECOND), Default::Is(2e-5), None,
         "what a collective, or a message between stages, of a training step costs before its first step; a B200 node was fitted with 22 to 26 us";
-    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(5.4), None,
+    OverlapTraffic = "software.overlap_traffic", at_least_zero(Unit::NONE), Default::Is(5.3), None,
         "local memory traffic that a byte sent beside computations is worth to these, the units included that it takes from them [StepFit]";
     Accumulation = "software.accumulation", at_least_zero(Unit::BYTE), Default::Is(4.0), None,
         "bytes a parameter that adding a microbatch's gradients to those before moves [StepFit]";

@@ -229,6 +229,8 @@ fn plan(inputs: &Inputs) -> Plan {
         sequence_parallel: flag(inputs, Id::SequenceParallel),
         flash_attention: flag(inputs, Id::FlashAttention),
         overlap_dp: flag(inputs, Id::OverlapDp),
+        prefetch: flag(inputs, Id::Prefetch),
+        reduce_scatter: flag(inputs, Id::ScatterGradients),
         overlap_tp: flag(inputs, Id::OverlapTp),
         overlap_tp_backward: flag(inputs, Id::OverlapTpBackward),
         overlap_ep: flag(inputs, Id::OverlapEp),

@@ -41,6 +41,8 @@ pub enum Removal {
     ZeroWithoutDp,
     /// A number of shards where nothing is sharded.
     ZeroShardWithoutZero,
+    /// How shards are gathered and summed up where there are none.
+    ShardKeysWithoutZero,
     /// Overlap of data-parallel traffic that does not exist.
     OverlapWithoutDp,
     /// Offload to a tier, or a trace's use of one, that the memory does not have.
@@ -67,7 +69,7 @@ pub enum Removal {
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -85,6 +87,7 @@ impl Removal {
         Self::ScatterWithoutTp,
         Self::ZeroWithoutDp,
         Self::ZeroShardWithoutZero,
+        Self::ShardKeysWithoutZero,
         Self::OverlapWithoutDp,
         Self::OffloadWithoutTier,
         Self::ExpertKeysWithoutExperts,
@@ -119,6 +122,7 @@ impl Removal {
             Self::ScatterWithoutTp => "scatter_gather without tp and pp, or with sequence_parallel",
             Self::ZeroWithoutDp => "zero at dp = 1",
             Self::ZeroShardWithoutZero => "zero_shard at zero = 0",
+            Self::ShardKeysWithoutZero => "reduce_scatter at zero = 0, or prefetch below 3",
             Self::OverlapWithoutDp => "overlap_dp at dp = 1",
             Self::OffloadWithoutTier => "a tier that is not there",
             Self::ExpertKeysWithoutExperts => "keys of experts without experts",
@@ -155,6 +159,9 @@ impl Removal {
             Self::ZeroWithoutDp => &[Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::ZeroShardWithoutZero => {
                 &[Id::ZeroShard, Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts]
+            }
+            Self::ShardKeysWithoutZero => {
+                &[Id::Prefetch, Id::ScatterGradients, Id::Zero, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts]
             }
             Self::OverlapWithoutDp => &[Id::OverlapDp, Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts],
             Self::OffloadWithoutTier | Self::UnusedTier => {

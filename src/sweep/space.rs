@@ -171,7 +171,7 @@ impl Space {
             ids(&[Id::Ep])
         } else if is(Id::ExpertImbalance) {
             ids(&[Id::Ep, Id::CapacityFactor])
-        } else if is(Id::ZeroShard) {
+        } else if is(Id::ZeroShard) || is(Id::Prefetch) || is(Id::ScatterGradients) {
             ids(&[Id::Zero])
         } else if is(Id::Zero) || is(Id::OverlapDp) {
             ids(&[Id::Dp, Id::Cp, Id::Tp, Id::Ep, Id::Etp, Id::Experts])

@@ -145,7 +145,7 @@ fn whole_gradient(training: &Training, share: &Share, keeping: &Keeping) -> f64 
 
 /// What communication needs room for.
 ///
-/// ZeRO-3 gathers the layer in use and the next, and ZeRO-2 and 3 hold a layer's gradients before they are cut. Where that is done in
+/// ZeRO-3 gathers the layer in use and the next, if that is asked for ahead, and ZeRO-2 and 3 hold a layer's gradients before they are cut. Where that is done in
 /// buckets, a matrix may be larger than one: two buckets and a matrix are gathered, and a bucket and a matrix of gradients held; ZeRO-1
 /// reduces a bucket, or all that it has. Keys and values that other ranks send live as long as one layer's core.
 ///
@@ -162,7 +162,11 @@ fn buffers(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping)
         let whole = layers * largest;
         keeping.bucket.map_or(whole, |bucket| (layers * bucket + matrix).min(whole))
     };
-    let gathered = if share.weight_shards.dense > 1.0 { precision.weight * at_once(2.0) } else { 0.0 };
+    let gathered = if share.weight_shards.dense > 1.0 {
+        precision.weight * at_once(if plan.prefetch { 2.0 } else { 1.0 })
+    } else {
+        0.0
+    };
     let held = share.parameters(training, stage);
     let reduced = match plan.zero {
         _ if share.optimizer_shards.dense <= 1.0 => 0.0,

@@ -44,6 +44,10 @@ pub struct Plan {
     pub flash_attention: bool,
     /// Whether data-parallel traffic runs beside the computation.
     pub overlap_dp: bool,
+    /// Whether sharded weights are asked for ahead; else each layer waits for its own.
+    pub prefetch: bool,
+    /// Whether a rank gets the sum of its shard of the gradients alone; else that of all of them.
+    pub reduce_scatter: bool,
     /// Whether tensor-parallel traffic runs beside the matrix products that need it.
     pub overlap_tp: bool,
     /// Whether in the backward pass it runs beside the products that give the weights' gradients.

@@ -67,6 +67,8 @@ pub enum Account {
     Pipeline,
     /// Data parallelism.
     Data,
+    /// Weights that are gathered where they are needed, and not ahead.
+    Gather,
     /// The optimizer.
     Optimizer,
     /// Tiers beyond the local memory.
@@ -79,7 +81,7 @@ pub enum Account {
 
 impl Account {
     /// Every account.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Compute,
         Self::Recompute,
         Self::Tensor,
@@ -87,6 +89,7 @@ impl Account {
         Self::Expert,
         Self::Pipeline,
         Self::Data,
+        Self::Gather,
         Self::Optimizer,
         Self::Offload,
         Self::Host,

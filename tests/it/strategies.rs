@@ -121,6 +121,27 @@ fn context_parallelism_halves_activations_and_arithmetic() {
 }
 
 #[test]
+fn shards_are_gathered_where_they_are_needed_and_gradients_summed_everywhere_if_so_written() {
+    let of = |more: &str| step(DENSE, 8192, 4, &format!("dp: 4, zero: 3{more}"));
+    let [ahead, late] = [of(""), of(", prefetch: false")];
+    let gathers = |step: &Step, by| step.collectives(Phase::Forward, Group::Data, by);
+    assert!(!gathers(&ahead, Account::Data).is_empty() && gathers(&ahead, Account::Gather).is_empty());
+    assert_eq!(gathers(&late, Account::Gather), gathers(&ahead, Account::Data));
+    assert!(gathers(&late, Account::Data).is_empty());
+    // One layer at a time is there in place of two.
+    assert!(late.footprint().buffers < ahead.footprint().buffers);
+    // As many bytes of gradients, of which a sum on all ranks sends each twice: in all 4/3 of what ZeRO-3 moves, twice plain data parallelism.
+    let sums = |step: &Step| step.collectives(Phase::Backward, Group::Data, Account::Data);
+    let [scattered, summed] = [sums(&ahead), sums(&of(", reduce_scatter: false"))];
+    assert_eq!(scattered.len(), summed.len());
+    for (one, other) in scattered.iter().zip(&summed) {
+        let expected = if one.0 == Collective::ReduceScatter { Collective::AllReduce } else { one.0 };
+        assert_eq!((expected, one.1), *other);
+    }
+    assert!(summed.iter().any(|sum| sum.0 == Collective::AllReduce));
+}
+
+#[test]
 fn states_are_cut_over_data_and_context_ranks_alike() {
     let of = |plan: &str| step(DENSE, 8192, 4, &format!("{plan}, zero: 3"));
     let data = of("dp: 4").footprint();

@@ -142,6 +142,17 @@ fn traffic_beneath_the_end_of_a_step_hides_where_the_schedule_lets_it() {
 }
 
 #[test]
+fn shards_that_are_gathered_late_take_the_time_of_their_graph() {
+    let yaml =
+        LATE_TRAFFIC.replace("zero: [0, 1, 2]", "zero: 3, prefetch: [false, true], reduce_scatter: [false, true]");
+    let yaml = yaml.replace("pp: [2, 4]", "pp: 1").replace("vpp: [1, 2]", "vpp: 1").replace("tp: [1, 4]", "tp: 1");
+    let mut found = differences(&resolve(&yaml, &[], &vocabulary()).expect("a sweep"), 40);
+    let [median, _, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.005 && worst <= 0.01, "{median} {worst}: {farthest}");
+}
+
+#[test]
 fn the_ends_of_a_tied_embedding_meet_once_a_step() {
     let yaml = LATE_TRAFFIC.replace("vocab: 32000", "vocab: 32000, tied_embeddings: true");
     let yaml = yaml

@@ -7,7 +7,22 @@ use crate::workload::program::Account;
 
 /// The parts of a step's time: its accounts, in their order, the bubble, the local memory.
 const WORDS: [&str; Account::COUNT + 2] =
-    ["compute", "recompute", "tp", "cp", "ep", "pp", "dp", "optimizer", "offload", "host", "tables", "bubble", "memory"];
+    [
+    "compute",
+    "recompute",
+    "tp",
+    "cp",
+    "ep",
+    "pp",
+    "dp",
+    "gather",
+    "optimizer",
+    "offload",
+    "host",
+    "tables",
+    "bubble",
+    "memory",
+];
 
 /// See the module.
 pub struct BoundBy;
@@ -30,7 +45,7 @@ impl Metric for BoundBy {
     }
 
     fn meaning(&self) -> &'static str {
-        "what binds, the longest part of the time: arithmetic (compute), the local memory beneath it (memory), recompute, exposed traffic of tp, cp, ep, pp or dp, the optimizer, offload, the host, all-to-alls of tables, the bubble"
+        "what binds, the longest part of the time: arithmetic (compute), the local memory beneath it (memory), recompute, exposed traffic of tp, cp, ep, pp or dp, weights that are not asked for ahead (gather), the optimizer, offload, the host, all-to-alls of tables, the bubble"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

@@ -26,8 +26,8 @@ impl Metric for ExposedComm {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        let communication =
-            [Account::Tensor, Account::Context, Account::Expert, Account::Pipeline, Account::Data, Account::Tables];
-        communication.into_iter().map(|account| outcome.exposed(account)).sum()
+        let data = [Account::Data, Account::Gather, Account::Tables];
+        let others = [Account::Tensor, Account::Context, Account::Expert, Account::Pipeline];
+        others.into_iter().chain(data).map(|account| outcome.exposed(account)).sum()
     }
 }

@@ -21,6 +21,6 @@ impl Metric for ExposedDp {
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {
-        outcome.exposed(Account::Data)
+        [Account::Data, Account::Gather].into_iter().map(|account| outcome.exposed(account)).sum()
     }
 }

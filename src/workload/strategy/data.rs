@@ -5,6 +5,7 @@ use crate::system::collective::Collective;
 use crate::units::{Bytes, real};
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::placement::Group;
+use crate::workload::plan::Plan;
 use crate::workload::program::{Account, Phase, Program, Work};
 use crate::workload::share::{Share, Split, Stage};
 use crate::workload::transformer::Training;
@@ -39,7 +40,8 @@ impl ParallelStrategy for Data {
     }
 
     /// Stage 3 gathers a layer's weights before each pass; stages 2 and 3 scatter its gradients behind each backward pass.
-    /// At one microbatch stage 3 moves 1.5 times the bytes of plain data parallelism [Rajbhandari20, section 7.2].
+    /// At one microbatch stage 3 moves 1.5 times the bytes of plain data parallelism [Rajbhandari20, section 7.2], and twice as many
+    /// where it does not scatter gradients but sums all of them up everywhere.
     fn emit(&self, place: Place, pass: Pass, training: &Training, share: &Share, program: &mut Program) {
         let Training { plan, precision, .. } = training;
         let (held, starts) = match place {
@@ -56,12 +58,13 @@ impl ParallelStrategy for Data {
             return;
         }
         if plan.zero >= 3 && starts {
-            move_states(Collective::AllGather, precision.weight, held, program);
+            let account = if plan.prefetch { Account::Data } else { Account::Gather };
+            move_states(Collective::AllGather, precision.weight, held, account, program);
         }
         let gradients = if plan.schedule.part().splits() { Pass::Weights } else { Pass::Backward };
         let ends = pass == gradients && (alone || matches!(place, Place::Layer { .. }));
         if plan.zero >= 2 && ends {
-            move_states(Collective::ReduceScatter, precision.gradient, held, program);
+            move_states(reduction(plan), precision.gradient, held, Account::Data, program);
         }
     }
 
@@ -77,8 +80,7 @@ impl ParallelStrategy for Data {
         let Training { plan, precision, .. } = training;
         let held = share.parameters(training, stage);
         if plan.zero < 2 {
-            let collective = if plan.zero == 0 { Collective::AllReduce } else { Collective::ReduceScatter };
-            move_states(collective, precision.gradient, held, program);
+            move_states(reduction(plan), precision.gradient, held, Account::Data, program);
         }
         if plan.zero_shard.is_some_and(|shard| shard < plan.replicas()) {
             let shards = share.optimizer_shards;
@@ -88,13 +90,13 @@ impl ParallelStrategy for Data {
         }
         program.close_block(Phase::Step, 1, Some(program.gradients()));
         if plan.zero == 1 || plan.zero == 2 {
-            move_states(Collective::AllGather, precision.weight, held, program);
+            move_states(Collective::AllGather, precision.weight, held, Account::Data, program);
             program.close_block(Phase::Step, 1, Some(Phase::Forward));
         }
     }
 
     fn summary(&self) -> &'static str {
-        "dp, zero, zero_shard: replicas whose optimizer states, gradients and weights stages 1 to 3 shard [Rajbhandari20]"
+        "dp, zero, zero_shard, prefetch, reduce_scatter: replicas whose optimizer states, gradients and weights stages 1 to 3 shard [Rajbhandari20]"
     }
 
     fn example(&self) -> &'static str {
@@ -111,12 +113,17 @@ fn layer(share: &Share, moe: bool) -> Split {
     }
 }
 
+/// How gradients are summed up.
+const fn reduction(plan: &Plan) -> Collective {
+    if plan.zero > 0 && plan.reduce_scatter { Collective::ReduceScatter } else { Collective::AllReduce }
+}
+
 /// A collective over the dense parameters, and one over the experts.
-fn move_states(collective: Collective, bytes: f64, held: Split, program: &mut Program) {
+fn move_states(collective: Collective, bytes: f64, held: Split, account: Account, program: &mut Program) {
     for (group, parameters) in [(Group::Data, held.dense), (Group::ExpertData, held.expert)] {
         if parameters > 0.0 {
             let size = Bytes::from_real(bytes * parameters);
-            program.push(Work::Collective { collective, group, size }, Account::Data);
+            program.push(Work::Collective { collective, group, size }, account);
         }
     }
 }
