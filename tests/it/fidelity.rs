@@ -255,7 +255,7 @@ fn keys_at_their_defaults_leave_ids_as_they_were_before_there_were_keys() {
         ids.iter().map(|id| String::from_utf8(id.to_vec()).expect("letters")).collect::<Vec<_>>()
     };
     let before = ids(TRAINING);
-    // As physics version 7 named it, with which the constants of the NPU changed.
+    // As physics version 8 named it, with which the constants of the NPU changed.
     assert_eq!(before[0], "7b90ngwaqry8g");
     let written = format!(
         "{TRAINING}fidelity: closed_form\nrules: ours\ncollectives: {{active_chunks: 1, dimension_order: ascending, chunk_order: fifo}}\n"
