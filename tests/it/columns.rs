@@ -102,11 +102,18 @@ fn every_key_has_a_column_that_tells_its_values_apart() {
         let evaluator = beyond.then(|| "fidelity=event_driven".to_owned());
         // With sequence parallelism a tensor rank holds no more than its part.
         let whole = (path == "plan.scatter_gather").then(|| "plan.sequence_parallel=false".to_owned());
+        // Only the third stage shards weights.
+        let sharded = (path == "plan.prefetch").then(|| "plan.zero=3".to_owned());
         // A model of either family has the keys of both here.
         let tables = ["tables=8", "rows=1000", "embedding_dim=64", "dense_features=13", "bottom_mlp=64", "top_mlp=1"];
         let tables = tables.into_iter().filter(|_| path == "model.family").map(|key| format!("model.{key}"));
-        let over: Vec<String> =
-            evaluator.into_iter().chain(whole).chain(tables).chain([format!("{path}={values}")]).collect();
+        let over: Vec<String> = evaluator
+            .into_iter()
+            .chain(whole)
+            .chain(sharded)
+            .chain(tables)
+            .chain([format!("{path}={values}")])
+            .collect();
         let sweep = resolve(file, &over, &vocabulary()).unwrap_or_else(|errors| panic!("{path}={values}: {errors:#?}"));
         assert!(!telling(&sweep).is_empty(), "{path}: no column tells {values} apart");
         looked_at += 1;
