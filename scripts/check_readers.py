@@ -22,7 +22,7 @@ STATUSES = {"feasible", "infeasible", "unmet", "error", "limit"}
 FOOTER_KEYS = ["starsweep.identity", "starsweep.physics_version"]
 TIME_AND_SIZE = ("_s", "_ns", "_bytes", "_bytes_per_s", "_flop_per_s", "_flops_per_s")
 COST = ("_watts", "_joules", "_joules_per_tok", "_usd", "_usd_per_s", "_usd_per_joule", "_usd_per_tok")
-WORK = ("_seq", "_tok", "_tok_per_s", "_tok_per_s_per_npu")
+WORK = ("_seq", "_seq_per_s", "_tok", "_tok_per_s", "_tok_per_s_per_npu")
 UNIT_SUFFIXES = TIME_AND_SIZE + COST + WORK
 
 
