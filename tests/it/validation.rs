@@ -141,6 +141,25 @@ fn traffic_beneath_the_end_of_a_step_hides_where_the_schedule_lets_it() {
     }
 }
 
+/// Interleaved pipelines alone, whose messages are not short beside a pass of a chunk.
+const ROUNDS: &str = "
+model: {layers: 32, hidden: 2048, heads: 16, ffn: 8192, mlp: gelu, vocab: 4096}
+seq_len: 2048
+global_batch: [16 seq, 32 seq]
+cluster:
+  npu: A100-SXM-80GB
+  network: {a: {block: switch, size: [2, 4, 8], bandwidth: [12.5 GB/s, 25 GB/s, 50 GB/s]}}
+plan: {pp: all, dp: 1, vpp: [2, 4], micro_batch_size: [1 seq, 2 seq], overlap_pp: [false, true]}
+";
+
+#[test]
+fn messages_of_interleaved_stages_go_round_once_for_each_chunk() {
+    let mut found = differences(&resolve(ROUNDS, &[], &vocabulary()).expect("a sweep"), 200);
+    let [median, most, worst] = spread(&mut found);
+    let farthest = &found.last().expect("a point").1;
+    assert!(median <= 0.001 && most <= 0.01 && worst <= 0.02, "{median} {most} {worst}: {farthest}");
+}
+
 #[test]
 fn shards_that_are_gathered_late_take_the_time_of_their_graph() {
     let yaml =

@@ -64,6 +64,13 @@ impl PipelineSchedule for OneFOneB {
     /// These are the first chunks of the stages before the slowest, and the last of those behind it. Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
     /// hides the other while the first p microbatches go through: U is p times the smaller of the two. Worked: p = 4, v = 1,
     /// F + B = 3 ms: 9 ms.
+    ///
+    /// In the warm-up p microbatches go round all stages before a stage can begin its next chunk with the first of them, and in the end
+    /// as many go back. Messages beside the computation are on that way, and nothing fills it:
+    ///
+    /// ```text
+    /// 2 p (v - 1) messages                     p = 8, v = 5, 3.95 ms each: 253 ms
+    /// ```
     fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
         let uneven = match pace.between {
             Some(between) if shape.chunks > 1 => {
@@ -71,7 +78,10 @@ impl PipelineSchedule for OneFOneB {
             }
             _ => Time::ZERO,
         };
-        pace.idle(shape) + uneven
+        let Shape { stages, chunks, .. } = *shape;
+        // Each of the p v - 1 messages there and as many back once.
+        let rounds = pace.messages() * (stages * (chunks - 1)) / (stages * chunks).saturating_sub(1).max(1);
+        pace.idle(shape) + uneven + rounds
     }
 
     fn summary(&self) -> &'static str {
