@@ -17,7 +17,7 @@ use crate::run::preview::preview;
 use crate::run::refine::Refined;
 use crate::sweep::{Refine, Rule, Sweep};
 use crate::units::{Unit, human, plain, real};
-use crate::workload::Reason;
+use crate::workload::{Model, Reason};
 
 /// How many rows of the front are shown.
 const SHOWN: usize = 12;
@@ -112,7 +112,12 @@ fn nearest(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result
         let row = results.rows(&[place])?;
         anstream::println!("nearest: this point lacks {}", human(lacks, Unit::BYTE));
         anstream::println!("{}", render::frame(&row, &present(&row, &NEAREST))?);
-        anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
+        if sweep.has_family(Model::NAMES[0]) {
+            anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
+        }
+        if sweep.has_family(Model::NAMES[1]) {
+            anstream::println!("what would help a `{}`: {}", Model::NAMES[1], Reason::LEVERS_OF_TABLES.join(", "));
+        }
     } else {
         let most = summary.counts.iter().max_by_key(|count| count.1);
         let reason = most.and_then(|most| Reason::ALL.iter().find(|reason| reason.name() == most.0.1));

@@ -120,7 +120,8 @@ impl Frame {
     }
 }
 
-fn touches(axis: &Axis, id: Id) -> bool {
+/// Whether an axis gives a key any value.
+pub(super) fn touches(axis: &Axis, id: Id) -> bool {
     axis.touched.contains(&narrow(id as u64))
 }
 

@@ -9,6 +9,7 @@ use super::algorithm::{Written, is_algorithm};
 use super::anchor::{self, ANCHOR};
 use super::axis::{self, Axis, MAX_POINTS};
 use super::column::{Contents, input_columns};
+use super::family;
 use super::inputs::REST;
 use super::key::{self, Default, Id, KEYS, NAMES_FROM, SLOTS, Slot};
 use super::outside::{Loader, RELATIVE_TO};
@@ -436,6 +437,10 @@ impl Resolver<'_> {
     fn tokens_as_sequences(&mut self, frame: &mut Frame) {
         let fixed = |id: Id| frame.settings.iter().position(|setting| setting.0 as usize == id as usize);
         let Some(length) = fixed(Id::SeqLen).map(|k| frame.settings[k].1) else { return };
+        // Samples of other families have a length of their own: each point divides by its model's.
+        if fixed(Id::Family).is_some() || frame.axes.iter().any(|axis| family::touches(axis, Id::Family)) {
+            return;
+        }
         // Tokens are written as less than nothing until then.
         let sequences = |batch: f64| Some(-batch / length).filter(|found| batch < 0.0 && found.fract() == 0.0);
         if let Some(k) = fixed(Id::GlobalBatch) {

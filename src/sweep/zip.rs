@@ -1,6 +1,7 @@
 //! `zip:` as axes of named rows: a row sets keys of any section.
 
 use super::axis::Axis;
+use super::family;
 use super::key::{Default, KEYS, MAX_ZIPS, ZIPS_FROM};
 use super::resolve::{Resolver, SHORT, TOP};
 use super::walk::{Frame, Line, merge};
@@ -51,7 +52,12 @@ impl Resolver<'_> {
                         self.complain(Diagnostic::error(message).at(line.1).help("a row sets keys of sections"));
                     }
                 }
-                sets.push((row, (0..KEYS.len()).filter(|&slot| inner.surely_sets(slot)).collect()));
+                // What its family has no use for it does not lack.
+                let is_given = |&slot: &usize| match family::of(slot) {
+                    Some(family) => inner.surely_sets_of_family(slot, family),
+                    None => inner.surely_sets(slot),
+                };
+                sets.push((row, (0..KEYS.len()).filter(is_given).collect()));
                 alternatives.push(self.walker.alternative(row.key.clone(), inner));
             }
             self.rows_that_lack(&zip.key, &sets, frame);

@@ -1,6 +1,7 @@
 //! Does a recommendation model look up, send and keep what follows by hand? Worked numbers, laws, both evaluators, measured runs.
 
 use starsweep::run::evaluate::Evaluator;
+use starsweep::sweep::key::Id;
 use starsweep::system::System;
 use starsweep::system::collective::Collective;
 use starsweep::system::kernel::Kernel;
@@ -57,6 +58,28 @@ impl Step {
 
     fn reason(&self) -> Option<Reason> {
         self.checked.err().map(|refused| refused.reason)
+    }
+}
+
+#[test]
+fn a_zip_has_rows_of_both_families_and_a_batch_in_tokens_is_one_of_samples() {
+    let both = "zip: {job: {gpt: {model: GPT-3-13B, seq_len: 2048, global_batch: 256 seq}, rec: {model: DLRM-MLPerf, global_batch: 65536 samples}}}
+precision: fp16
+npu: A100-SXM-80GB
+network: {nv: {block: switch, size: 8, bandwidth: 300 GB/s}}
+";
+    assert_eq!(points(&sweep(both)).len(), 2);
+    let tokens = "model: DLRM-MLPerf
+seq_len: 2048
+global_batch: 65536 tok
+precision: fp16
+npu: A100-SXM-80GB
+network: {nv: {block: switch, size: 8, bandwidth: 300 GB/s}}
+";
+    assert_eq!(points(&sweep(tokens))[0].key(Id::GlobalBatch), 65536.0);
+    for framework in ["megatron-core", "megatron-core 0.14", "torchtitan", "deepspeed"] {
+        let yaml = format!("{tokens}plan: {{framework: {framework}}}\n");
+        assert_eq!(points(&sweep(&yaml)).len(), 0, "{framework}");
     }
 }
 
