@@ -112,11 +112,10 @@ fn nearest(sweep: &Sweep, results: &Folder, summary: &Summary) -> anyhow::Result
         let row = results.rows(&[place])?;
         anstream::println!("nearest: this point lacks {}", human(lacks, Unit::BYTE));
         anstream::println!("{}", render::frame(&row, &present(&row, &NEAREST))?);
-        if sweep.has_family(Model::NAMES[0]) {
-            anstream::println!("what would help: {}", Reason::Memory.levers().join(", "));
-        }
-        if sweep.has_family(Model::NAMES[1]) {
-            anstream::println!("what would help a `{}`: {}", Model::NAMES[1], Reason::LEVERS_OF_TABLES.join(", "));
+        let families = Model::NAMES.iter().zip(Model::LEVERS).filter(|family| sweep.has_family(family.0)).collect_vec();
+        for (name, levers) in &families {
+            let whose = if families.len() > 1 { format!(" a `{name}`") } else { String::new() };
+            anstream::println!("what would help{whose}: {}", levers.join(", "));
         }
     } else {
         let most = summary.counts.iter().max_by_key(|count| count.1);

@@ -276,9 +276,6 @@ impl Reason {
         }
     }
 
-    /// What makes a recommendation model smaller on an NPU: its tables fill it.
-    pub const LEVERS_OF_TABLES: [&str; 4] = ["npus", "table_shards", "precision.table", "optimizer"];
-
     /// What would make it fit, one knob each.
     #[must_use]
     pub const fn levers(self) -> &'static [&'static str] {

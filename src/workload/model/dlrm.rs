@@ -143,6 +143,9 @@ fn layers(input: u64, widths: &Widths) -> impl Layers + '_ {
 }
 
 impl Family for Dlrm {
+    /// Tables fill it.
+    const LEVERS: &'static [&'static str] = &["npus", "table_shards", "precision.table", "optimizer"];
+
     fn check(&self) -> Result<(), Infeasible> {
         let listed = self.rows.len() as u64;
         if listed > 1 && listed != self.tables {

@@ -8,6 +8,9 @@ use crate::system::System;
 
 /// What a family of models says of itself. Its shape is data; what a plan makes of it is a function of the whole training step.
 pub trait Family: Copy {
+    /// What makes a step fill less of an NPU, in the words of a sweep.
+    const LEVERS: &'static [&'static str];
+
     /// Whether there can be such a model.
     ///
     /// # Errors
@@ -64,6 +67,9 @@ macro_rules! families {
         impl $name {
             /// The names of the families, in the order of the list.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($module),)+];
+
+            /// See [`Family::LEVERS`]; in the order of the list.
+            pub const LEVERS: &'static [&'static [&'static str]] = &[$(<$family as Family>::LEVERS,)+];
 
             /// See [`Family::check`].
             ///

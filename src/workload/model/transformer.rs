@@ -104,6 +104,8 @@ pub struct Transformer {
 }
 
 impl Family for Transformer {
+    const LEVERS: &'static [&'static str] = Reason::Memory.levers();
+
     fn check(&self) -> Result<(), Infeasible> {
         self.check()
     }
