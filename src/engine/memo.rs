@@ -4,7 +4,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::closed_form::Tally;
+use super::prices::Tally;
 use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::network::{MAX_DIMS, Spans};

@@ -3,6 +3,7 @@
 pub mod closed_form;
 pub mod event_driven;
 pub mod memo;
+pub mod prices;
 pub mod report;
 
 pub use closed_form::evaluate;

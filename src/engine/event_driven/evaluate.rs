@@ -6,7 +6,7 @@ use super::fabric::Fabric;
 use super::run::{Run, Sum};
 use super::symmetry::Classes;
 use super::{Ask, Outcome, Refused, Simulation, shares_bandwidth, simulate_by};
-use crate::engine::{Report, closed_form};
+use crate::engine::{Report, prices};
 use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::machine::Machine;
@@ -73,7 +73,7 @@ pub fn evaluate(program: &Program, placement: &Placement, system: &System) -> Re
     }
     let (stage, report) = simulation.report(&stages, system).ok_or_else(too_long)?;
     let class = program.classes.iter().rev().find(|class| class.stage <= stage);
-    let memory_bound = class.map(|class| closed_form::memory_bound(program, class, placement, system));
+    let memory_bound = class.map(|class| prices::memory_bound(program, class, placement, system));
     Ok(Report { memory_bound: memory_bound.unwrap_or_default(), ..report })
 }
 
@@ -92,11 +92,11 @@ impl Prices for Alone<'_> {
     }
 
     fn time(&self, operation: &Operation) -> Time {
-        closed_form::alone(operation, self.placement, self.system)
+        prices::alone(operation, self.placement, self.system)
     }
 
     fn sent(&self, operation: &Operation) -> f64 {
-        closed_form::sent(operation, self.placement, self.system)
+        prices::sent(operation, self.placement, self.system)
     }
 
     fn system(&self) -> &System {
