@@ -148,6 +148,20 @@ pub struct Block {
     pub hidden_beneath: Option<Phase>,
 }
 
+impl Block {
+    /// How many of its repeats fall to a chunk of its stage, which has these blocks: what is before the layers to the first, what is
+    /// behind them to the last.
+    #[must_use]
+    pub fn of_chunk(&self, blocks: &[Self], chunk: u64, chunks: u64) -> u64 {
+        if let Some(layers) = self.layers {
+            return layers.of_chunk(chunk, chunks);
+        }
+        let mut of_pass = blocks.iter().filter(|other| other.phase == self.phase);
+        let is_before = of_pass.find(|other| other.layers.is_some() || *other == self) == Some(self);
+        if chunk == if is_before { 0 } else { chunks - 1 } { self.repeat } else { 0 }
+    }
+}
+
 /// Ranks that do the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankClass {

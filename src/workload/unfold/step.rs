@@ -22,10 +22,7 @@ impl Writer<'_> {
         };
         // Weights of the first layer, before anything, then those of the others, chunk by chunk, beneath the first microbatch.
         let alone = if overlap { 1 } else { layers };
-        let rest = |chunk: u64| {
-            let own = layers * (chunk + 1) / chunks - layers * chunk / chunks;
-            own.saturating_sub(if chunk == 0 { alone } else { 0 })
-        };
+        let rest = |chunk: u64| (layers * (chunk + 1) / chunks).saturating_sub((layers * chunk / chunks).max(alone));
         for block in of_step(Some(Phase::Forward)) {
             self.states(block, (alone, layers), true);
         }
@@ -74,7 +71,7 @@ impl Writer<'_> {
                 }
                 let of_pass = |block: &&Block| block.phase == unit.pass && !program.is_message(block);
                 for block in blocks.iter().filter(of_pass) {
-                    for _ in 0..share(block, blocks, unit.chunk, chunks) {
+                    for _ in 0..block.of_chunk(blocks, unit.chunk, chunks) {
                         self.repeat(block);
                         // Gradients of all layers but the one that is ready last go out beneath the pass.
                         if block.repeat == layers && std::mem::take(&mut gradients) {
@@ -82,6 +79,8 @@ impl Writer<'_> {
                         }
                     }
                 }
+                // A chunk without layers.
+                sent = self.gradients(gradients, rest(0), layers, of_gradients(), sent);
             }
             for &unit in &joined {
                 self.begin(unit);
@@ -113,7 +112,7 @@ impl Writer<'_> {
         let mut parts = Vec::new();
         let mut operations = 0;
         for (place, block) in (class.start..).zip(blocks).filter(is_part) {
-            let times = share(block, blocks, unit.chunk, program.chunks);
+            let times = block.of_chunk(blocks, unit.chunk, program.chunks);
             let once = match unfolded.blocks.entry(place) {
                 Entry::Occupied(once) => once.into_mut(),
                 Entry::Vacant(place) => place.insert(self.once(block)?),
@@ -197,14 +196,4 @@ impl Writer<'_> {
             }
         }
     }
-}
-
-/// How many repeats of a block fall to a chunk: what is before the layers to the first, what is behind them to the last.
-fn share(block: &Block, blocks: &[Block], chunk: u64, chunks: u64) -> u64 {
-    if let Some(layers) = block.layers {
-        return layers.of_chunk(chunk, chunks);
-    }
-    let of_pass = || blocks.iter().filter(|other| other.phase == block.phase);
-    let is_before = of_pass().find(|other| other.layers.is_some() || *other == block) == Some(block);
-    if chunk == if is_before { 0 } else { chunks - 1 } { block.repeat } else { 0 }
 }
