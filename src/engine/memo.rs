@@ -2,20 +2,27 @@
 //!
 //! A price is a function of what is asked, and that is compared whole: whether it was known changes no number.
 
+use std::collections::VecDeque;
+
 use arrayvec::ArrayVec;
 
+use super::class_cost::ClassCost;
 use super::prices::Tally;
 use crate::system::System;
 use crate::system::collective::Collective;
 use crate::system::network::{MAX_DIMS, Spans};
 use crate::units::{Bytes, Time, index};
 use crate::workload::placement::{Group, Placement};
-use crate::workload::program::{Operation, Work};
+use crate::workload::program::{Operation, Program, Work};
+use crate::workload::schedule::{Schedule, Shape, StageTimes, Walk, Walked};
 
 /// How many collectives are remembered: some times as many as a job has in all orders of its degrees.
 const COLLECTIVES: usize = 128;
 /// How many layers are remembered: there and back, in some places of their groups.
 const LAYERS: usize = 32;
+
+/// How many orders of pipelines' units are remembered.
+const WALKS: usize = 16;
 
 /// A collective of a whole buffer of so many bytes.
 pub type Question = (Collective, Group, Bytes);
@@ -36,6 +43,13 @@ pub struct Memo {
     /// How many of them are of this machine, and which of them goes next.
     known: usize,
     oldest: usize,
+    /// Room for what rank classes cost: of the slowest so far, and of the next.
+    pub(super) costs: Vec<ClassCost>,
+    /// What units of the stages of the present program take, by class, each with the number behind its last stage.
+    pub(super) stages: Vec<(u64, StageTimes)>,
+    /// Orders of pipelines' units, the one used last at the end.
+    walks: VecDeque<Walk>,
+    walked: Option<LastWalk>,
 }
 
 /// A collective, and what it costs.
@@ -49,6 +63,15 @@ pub struct Priced {
     pub time: Time,
     /// Bytes sent in each span, and how long they keep it busy.
     pub sent: ArrayVec<(f64, Time), MAX_DIMS>,
+}
+
+/// What was walked last, and what came of it.
+#[derive(Debug)]
+struct LastWalk {
+    /// The schedule, its shape, whether messages are beside the computation, and the class whose traffic is told.
+    asked: (Schedule, Shape, bool, usize),
+    stages: Vec<(u64, StageTimes)>,
+    walked: Walked,
 }
 
 /// Operations of a layer, and what they cost.
@@ -76,16 +99,49 @@ impl Memo {
 
     fn with_places(places: usize) -> Self {
         let collectives = vec![None; places];
-        Self { system: None, machine: 0, collectives, layers: Vec::new(), known: 0, oldest: 0 }
+        Self {
+            system: None,
+            machine: 0,
+            collectives,
+            layers: Vec::new(),
+            known: 0,
+            oldest: 0,
+            costs: Vec::new(),
+            stages: Vec::new(),
+            walks: VecDeque::new(),
+            walked: None,
+        }
     }
 
-    /// Forgets what another machine charged.
+    /// Forgets what another machine charged, and the program before.
     pub fn turn_to(&mut self, system: &System) {
+        self.stages.clear();
         if self.system.as_ref() != Some(system) {
             self.system = Some(system.clone());
             self.machine += 1;
             (self.known, self.oldest) = (0, 0);
         }
+    }
+
+    /// Walks the units of the present program, unless they are those that were walked last; `class` is the one whose traffic is told.
+    pub(super) fn walk(&mut self, program: &Program, class: usize) -> Walked {
+        let (schedule, shape) = (program.schedule, program.shape());
+        let asked = (schedule, shape, program.overlap_sends, class);
+        if let Some(last) = self.walked.as_ref().filter(|last| last.asked == asked && last.stages == self.stages) {
+            return last.walked;
+        }
+        let place = self.walks.iter().position(|walk| walk.is_of(schedule, &shape));
+        let mut walk = place.and_then(|place| self.walks.remove(place));
+        let walk_now = walk.get_or_insert_with(|| Walk::of(schedule, &shape));
+        let walked = walk_now.go(&self.stages, program.overlap_sends, program.microbatches, class);
+        if self.walks.len() == WALKS {
+            self.walks.pop_front();
+        }
+        self.walks.extend(walk);
+        let mut stages = self.walked.take().map(|last| last.stages).unwrap_or_default();
+        stages.clone_from(&self.stages);
+        self.walked = Some(LastWalk { asked, stages, walked });
+        walked
     }
 
     /// What a collective costs; `price` says it if it is not known.

@@ -1,5 +1,6 @@
 //! The clock: how long a program takes on a machine.
 
+mod class_cost;
 pub mod closed_form;
 pub mod event_driven;
 pub mod memo;

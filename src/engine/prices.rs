@@ -92,13 +92,18 @@ impl Tally {
         own: impl Iterator<Item = Time> + Clone,
         others: impl Fn(usize) -> Time,
     ) -> Time {
+        (data + Delay::seconds(Self::waits(own, others)).round()).saturating_sub(pass).min(data)
+    }
+
+    /// How long data-parallel traffic waits, in seconds, while others use its dimensions.
+    pub fn waits(own: impl Iterator<Item = Time> + Clone, others: impl Fn(usize) -> Time) -> f64 {
         let most = own.clone().max().unwrap_or(Time::ZERO).as_seconds();
         let mut waits = 0.0_f64;
         for (k, busy) in own.enumerate().filter(|(_, busy)| *busy > Time::ZERO) {
             let share = busy.as_seconds() / most;
             waits = waits.max(share * f64::midpoint(1.0, share) * others(k).as_seconds());
         }
-        (data + Delay::seconds(waits).round()).saturating_sub(pass).min(data)
+        waits
     }
 }
 
@@ -110,7 +115,7 @@ pub(super) struct Prices<'a> {
     placement: &'a Placement,
     pub system: &'a System,
     /// Of this machine.
-    memo: &'a mut Memo,
+    pub memo: &'a mut Memo,
     /// Layers that stages share, by their first operation.
     layers: ArrayVec<(usize, Tally), SHARED>,
 }

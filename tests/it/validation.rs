@@ -129,15 +129,41 @@ plan: {pp: [2, 4], dp: rest, tp: [1, 4], vpp: [1, 2], zero: [0, 1, 2], order: tp
 
 #[test]
 fn traffic_beneath_the_end_of_a_step_hides_where_the_schedule_lets_it() {
-    for (schedules, worst_of_them) in
-        [("[1f1b, gpipe]", 0.02), ("[zb_h1, zb_h2]", 0.02), ("dualpipe", 0.01), ("zb_v", 0.045)]
-    {
+    for schedules in ["[1f1b, gpipe]", "[zb_h1, zb_h2]", "dualpipe", "zb_v"] {
         let yaml = LATE_TRAFFIC.replace("schedule: all", &format!("schedule: {schedules}"));
         let sweep = resolve(&yaml, &[], &vocabulary()).expect("a sweep");
         let mut found = differences(&sweep, 60);
         let [median, _, worst] = spread(&mut found);
         let farthest = &found.last().expect("a point").1;
-        assert!(median <= 0.005 && worst <= worst_of_them, "{schedules}: {median} {worst}: {farthest}");
+        assert!(median <= 0.002 && worst <= 0.02, "{schedules}: {median} {worst}: {farthest}");
+    }
+}
+
+/// Pipelines whose tensor, pipeline and data-parallel groups have a dimension each: nothing waits for the traffic of another kind.
+const NOTHING_CONTENDS: &str = "
+model: [{layers: 32, hidden: 2048, heads: 16, ffn: 8192, mlp: gelu, vocab: 4096},
+  {layers: 30, hidden: 2048, heads: 16, ffn: 8192, mlp: gelu, vocab: 128000}]
+seq_len: 2048
+global_batch: [32 seq, 64 seq, 512 seq]
+cluster:
+  npu: {preset: A100-SXM-80GB, hbm: 9000 GB}
+  network:
+    a: {block: switch, size: 2, bandwidth: 200 GB/s}
+    b: {block: switch, size: STAGES, bandwidth: [5 GB/s, 25 GB/s, 200 GB/s]}
+    c: {block: switch, size: 4, bandwidth: [5 GB/s, 50 GB/s]}
+plan:
+  {tp: 2, pp: STAGES, dp: 4, order: tp-pp-dp, vpp: [1, 2, 3, 4], schedule: all, layer_split: all, zero: [0, 1, 2, 3], micro_batch_size: [1 seq, 2 seq],
+  recompute: [none, selective, full], overlap_pp: [false, true], overlap_dp: [false, true]}
+";
+
+#[test]
+fn where_nothing_contends_every_schedule_takes_the_time_of_its_graph() {
+    for stages in ["2", "4", "8"] {
+        let sweep = resolve(&NOTHING_CONTENDS.replace("STAGES", stages), &[], &vocabulary()).expect("a sweep");
+        let mut found = differences(&sweep, 400);
+        let [median, most, worst] = spread(&mut found);
+        let farthest = &found.last().expect("a point").1;
+        assert!(median <= 0.001 && most <= 0.01 && worst <= 0.01, "{stages}: {median} {most} {worst}: {farthest}");
     }
 }
 
@@ -157,7 +183,7 @@ fn messages_of_interleaved_stages_go_round_once_for_each_chunk() {
     let mut found = differences(&resolve(ROUNDS, &[], &vocabulary()).expect("a sweep"), 200);
     let [median, most, worst] = spread(&mut found);
     let farthest = &found.last().expect("a point").1;
-    assert!(median <= 0.001 && most <= 0.01 && worst <= 0.02, "{median} {most} {worst}: {farthest}");
+    assert!(median <= 0.001 && most <= 0.005 && worst <= 0.01, "{median} {most} {worst}: {farthest}");
 }
 
 #[test]

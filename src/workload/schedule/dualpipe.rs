@@ -1,9 +1,7 @@
 //! `DualPipe`: microbatches from both ends of the pipeline at once, the forward pass of one beside the backward pass of another [DeepSeek24].
 
-use std::ops::Range;
-
-use super::{Lead, Order, Pace, PipelineSchedule, Route, Shape, Unit};
-use crate::units::{Time, real};
+use super::{Formula, Order, PipelineSchedule, Route, Shape, Unit};
+use crate::units::real;
 use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 use crate::workload::recompute::Part;
@@ -96,47 +94,16 @@ impl PipelineSchedule for DualPipe {
         of_chunk.min(shape.microbatches)
     }
 
-    /// The bubble of even stages, with q = p / 2 - 1:
+    /// The bubble of even stages, with q = p / 2 - 1, is that of their units, where the middle stages do not pair their first two:
     ///
     /// ```text
     /// max((q - 1) F + q B, 2 q F) + q max(0, B - W)
     /// q (F&B + Bf - 3 W)   with F&B = F + Bf, Bf = B + W: as much if F = B = W, F more if F < B [DeepSeek24]
     /// ```
     ///
-    /// The second is the authors'; the first is that of their units, where the middle stages do not pair their first two. A message
-    /// beside the computation is on the way once a pair, as both ends of it wait for each other, and 3 q times more.
-    /// An end that is slower than the stages between makes up for p microbatches. Worked: p = 8, F = B = W = 1 ms: 6 ms.
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        let Shape { stages, microbatches, .. } = *shape;
-        let q = (stages / 2).saturating_sub(1);
-        // Of one of the two chunks.
-        let [forward, backward, weights] = pace.mean(shape).map(|time| time / 2);
-        let back = forward * q.saturating_sub(1) + backward * q;
-        let even = back.max(forward * (2 * q)) + backward.saturating_sub(weights) * q;
-        let hops = (4 * stages).saturating_sub(4).max(1);
-        let message = pace.messages() / hops;
-        let messages = message * (2 * microbatches * (stages - 1)) / stages + message * (3 * q);
-        (even + messages).saturating_sub(pace.uneven(shape) * stages)
-    }
-
-    /// Stages end together.
-    fn drain(&self, _pace: &Pace, _shape: &Shape) -> Time {
-        Time::ZERO
-    }
-
-    /// On a stage that is r away from its end and q stages from the middle:
-    ///
-    /// ```text
-    /// 2 q + 1 forward passes; max(0, q + 1 - r) backward passes and q + 1 for weights' gradients
-    /// ```
-    ///
-    /// Worked: on the first of 8 stages 7 forward, 4 back, 4 for weights' gradients.
-    fn lead(&self, stages: Range<u64>, shape: &Shape) -> Lead {
-        let middle = (shape.stages / 2).saturating_sub(1);
-        let from_end = (stages.end - 1).min(shape.stages - 1 - stages.start).min(middle);
-        let to_middle = middle - from_end;
-        let behind = to_middle + 1;
-        Lead { forward: 2 * to_middle + 1, backward: behind.saturating_sub(from_end), weights: behind }
+    /// The second is the authors'. Ends and messages change the longest way, so it is walked. Worked: p = 8, F = B = W = 1 ms: 6 ms.
+    fn formula(&self) -> Option<&dyn Formula> {
+        None
     }
 
     fn summary(&self) -> &'static str {
@@ -151,14 +118,15 @@ impl PipelineSchedule for DualPipe {
 #[cfg(test)]
 mod tests {
     use super::super::Schedule;
-    use super::super::tests::{even, in_flight, ms, order};
+    use super::super::tests::{in_flight, ms, order};
     use super::*;
+    use crate::units::{Time, real};
     use proptest::prelude::*;
 
     /// Of a pipeline with so many microbatches both ways together, a chunk of which takes so long.
-    fn bubble([forward, backward, weights]: [f64; 3], stages: u64, microbatches: u64) -> Time {
+    fn bubble(parts: [f64; 3], stages: u64, microbatches: u64) -> Time {
         let shape = Shape { stages, chunks: 2, microbatches: microbatches / 2 };
-        DualPipe.bubble(&even([2.0 * forward, 2.0 * backward, 2.0 * weights], &shape), &shape)
+        super::super::tests::bubble(Schedule::DualPipe, parts, shape)
     }
 
     #[test]

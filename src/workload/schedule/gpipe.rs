@@ -1,6 +1,6 @@
 //! `GPipe`: all forward passes, then all backward passes, so all microbatches are in flight [Huang19].
 
-use super::{Pace, PipelineSchedule, Shape, Unit};
+use super::{Formula, Pace, PipelineSchedule, Shape, Unit};
 use crate::units::Time;
 use crate::workload::transformer::Training;
 use crate::workload::infeasible::Infeasible;
@@ -25,15 +25,8 @@ impl PipelineSchedule for Gpipe {
         shape.microbatches
     }
 
-    /// That of 1F1B: the first microbatch goes through all stages, there and back.
-    ///
-    /// ```text
-    /// sum(F + B) - max(F + B)                                                       [Huang19]
-    /// ```
-    ///
-    /// Worked: p = 4, F + B = 3 ms: 9 ms, however many microbatches there are.
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        pace.idle(shape)
+    fn formula(&self) -> Option<&dyn Formula> {
+        Some(self)
     }
 
     fn summary(&self) -> &'static str {
@@ -42,5 +35,19 @@ impl PipelineSchedule for Gpipe {
 
     fn example(&self) -> &'static str {
         "4 stages of 3 ms, 8 microbatches: the same bubble of 9 ms, and 8 microbatches in flight in place of 4"
+    }
+}
+
+impl Formula for Gpipe {
+    /// The first microbatch goes through all stages, the others follow at the pace of the slowest, there as well as back:
+    ///
+    /// ```text
+    /// sum(F) + sum(B) + (m - 1) (max F + max B) - m max(F + B)                       [Huang19]
+    /// ```
+    ///
+    /// Even stages have the bubble of 1F1B. Worked: p = 4, F + B = 3 ms: 9 ms, however many microbatches there are.
+    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
+        let all = pace.sum().there_and_back() + pace.most().there_and_back() * (shape.microbatches - 1);
+        all.saturating_sub(pace.working() * shape.microbatches)
     }
 }

@@ -4,13 +4,13 @@ mod order;
 mod pace;
 pub mod route;
 mod row;
+mod walk;
 
 pub use order::Order;
 pub use pace::{Pace, Parts, Passage, Standing};
 pub use route::Route;
 pub use row::Row;
-
-use std::ops::Range;
+pub use walk::{Hiding, StageTimes, Walk, Walked};
 
 use super::infeasible::{Infeasible, Reason};
 use super::program::Phase;
@@ -41,17 +41,6 @@ pub struct Unit {
     pub microbatch: u64,
     /// Whether it runs as one with the unit behind it: both wait for what comes to either, and send when both are done.
     pub joined: bool,
-}
-
-/// Passes through one chunk of a stage that lie between what its chunks need, or have, once a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lead {
-    /// Forward passes of the first chunk before the first one of the others, which needs their weights.
-    pub forward: u64,
-    /// Backward passes behind the last of the other chunks, from which their gradients are.
-    pub backward: u64,
-    /// Passes for weights' gradients there.
-    pub weights: u64,
 }
 
 /// An order of the passes of a stage.
@@ -88,26 +77,31 @@ pub trait PipelineSchedule {
     /// Of how many microbatches a stage holds the activations of one of its chunks, at the peak.
     fn in_flight(&self, stage: u64, chunk: u64, shape: &Shape) -> u64;
 
-    /// How long the slowest stage waits for microbatches in a step.
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time;
-
-    /// How much earlier than the last the next stage ends its passes of a step, behind those that `pace` has.
-    fn drain(&self, pace: &Pace, shape: &Shape) -> Time {
-        pace.drain(shape)
-    }
-
-    /// By how much the other chunks of a stage come before the one whose gradients are made last, and behind the one whose weights
-    /// are needed first: the least of these stages. Here there are p microbatches of each chunk at a time [Narayanan21].
-    fn lead(&self, _stages: Range<u64>, shape: &Shape) -> Lead {
-        let passes = (shape.chunks - 1) * shape.stages;
-        Lead { forward: passes, backward: passes, weights: 0 }
-    }
+    /// How long a stage waits, by formula; none if its units are to be walked one by one ([`Walk`]).
+    fn formula(&self) -> Option<&dyn Formula>;
 
     /// One line on what it is, with its source.
     fn summary(&self) -> &'static str;
 
     /// What it comes to in a small case, worked out by hand.
     fn example(&self) -> &'static str;
+}
+
+/// How long stages wait in a schedule, without a look at each unit.
+pub trait Formula {
+    /// How long the slowest stage waits for microbatches in a step.
+    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time;
+
+    /// Whether that holds, if a stage waits so long for data-parallel traffic once a step.
+    fn holds(&self, _pace: &Pace, _shape: &Shape, _left: Time) -> bool {
+        true
+    }
+
+    /// How many passes of its other chunks a stage runs before the one whose weights are needed first is needed again, and behind the
+    /// last of one whose gradients are made first. Here there are p microbatches of each chunk at a time [Narayanan21].
+    fn lead(&self, shape: &Shape) -> u64 {
+        (shape.chunks - 1) * shape.stages
+    }
 }
 
 registry! {
@@ -163,16 +157,13 @@ pub(super) mod tests {
         crate::units::Delay::seconds(time * 1e-3).round()
     }
 
-    /// Stages of which each takes so many milliseconds forward, back and for the weights' gradients.
-    pub fn even(parts: [f64; 3], shape: &Shape) -> Pace {
-        let parts = Parts::from(parts.map(ms));
-        let whole = parts.all();
-        let passage = Passage { whole, first_layers: whole, last_layers: whole, parts, ..Passage::default() };
-        let mut pace = Pace::default();
-        for stage in 0..shape.stages {
-            pace.add(passage, stage, 1, shape);
-        }
-        pace
+    /// How long stages wait of which each chunk takes so many milliseconds forward, back and for the weights' gradients; as walked.
+    pub fn bubble(schedule: Schedule, parts: [f64; 3], shape: Shape) -> Time {
+        let units = parts.map(|part| [ms(part); 3]);
+        let times = StageTimes { units, ..StageTimes::default() };
+        let total = Walk::of(schedule, &shape).go(&[(shape.stages, times)], false, shape.microbatches, 0).total;
+        let work: Time = parts.map(ms).into_iter().sum();
+        total.saturating_sub(work * shape.chunks * shape.microbatches)
     }
 
     /// The units of a stage in words: forward F, back B, weights' gradients W, in small letters for the second chunk.

@@ -1,6 +1,6 @@
 //! 1F1B: forward passes to warm up, then one forward and one backward in turns; interleaved if a stage has several chunks [Narayanan21].
 
-use super::{Pace, PipelineSchedule, Shape, Unit};
+use super::{Formula, Pace, PipelineSchedule, Shape, Standing, Unit};
 use crate::units::{Time, real};
 use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
@@ -8,6 +8,9 @@ use crate::workload::program::Phase;
 
 /// See the module.
 pub struct OneFOneB;
+
+/// So many stages are few: messages hold them up.
+const FEW: u64 = 8;
 
 impl PipelineSchedule for OneFOneB {
     fn check(&self, training: &Training) -> Result<(), Infeasible> {
@@ -55,33 +58,8 @@ impl PipelineSchedule for OneFOneB {
         passes / round * stages + (passes % round).saturating_sub(chunk * stages).min(stages)
     }
 
-    /// The first microbatch goes through all stages, the others follow at the pace of the slowest:
-    ///
-    /// ```text
-    /// sum(F + B) - max(F + B) + U, of one chunk each                             [Narayanan21]
-    /// ```
-    ///
-    /// These are the first chunks of the stages before the slowest, and the last of those behind it. Interleaved, what the first stage has more than others and what the last has more fall into different chunks, so neither
-    /// hides the other while the first p microbatches go through: U is p times the smaller of the two. Worked: p = 4, v = 1,
-    /// F + B = 3 ms: 9 ms.
-    ///
-    /// In the warm-up p microbatches go round all stages before a stage can begin its next chunk with the first of them, and in the end
-    /// as many go back. Messages beside the computation are on that way, and nothing fills it:
-    ///
-    /// ```text
-    /// 2 p (v - 1) messages                     p = 8, v = 5, 3.95 ms each: 253 ms
-    /// ```
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        let uneven = match pace.between {
-            Some(between) if shape.chunks > 1 => {
-                pace.first.min(pace.last).saturating_sub(between) * shape.microbatches.min(shape.stages)
-            }
-            _ => Time::ZERO,
-        };
-        let Shape { stages, chunks, .. } = *shape;
-        // Each of the p v - 1 messages there and as many back once.
-        let rounds = pace.messages() * (stages * (chunks - 1)) / (stages * chunks).saturating_sub(1).max(1);
-        pace.idle(shape) + uneven + rounds
+    fn formula(&self) -> Option<&dyn Formula> {
+        Some(self)
     }
 
     fn summary(&self) -> &'static str {
@@ -93,6 +71,79 @@ impl PipelineSchedule for OneFOneB {
     }
 }
 
+impl Formula for OneFOneB {
+    /// The first microbatch goes through all stages, the others follow at the pace of the slowest:
+    ///
+    /// ```text
+    /// sum(F + B) - max(F + B), of one chunk each                                 [Narayanan21]
+    /// ```
+    ///
+    /// These are the first chunks of the stages before the slowest, and the last of those behind it. Worked: p = 4, v = 1,
+    /// F + B = 3 ms: 9 ms. Where a stage has one chunk and stages are uneven, passes ahead fill part of it ([`in_a_row`]).
+    ///
+    /// Interleaved, p microbatches go round all stages in the warm-up before a stage can begin its next chunk with the first of them, and in
+    /// the end as many go back. Messages beside the computation are on that way, and what the first stage has beside its layers is there
+    /// for each of these microbatches, but for what hides beneath a message; while others come, it is where that stage would wait:
+    ///
+    /// ```text
+    /// 2 p (v - 1) messages                     p = 8, v = 5, 3.95 ms each: 253 ms
+    /// min(m, p) E - m E                        p = 4, m = 8, E = 0.1 ms on the first stage alone: 0.4 ms longer, 0.8 of them its own
+    /// ```
+    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
+        let Shape { stages, chunks, microbatches } = *shape;
+        if chunks == 1 {
+            return in_a_row(pace, shape);
+        }
+        let message = pace.message(shape);
+        let rounds = message * (2 * stages * (chunks - 1));
+        let begin: Time = pace.begin().into_iter().map(|begin| begin.saturating_sub(message)).sum();
+        let all = pace.idle(shape) + rounds + begin * microbatches.min(stages);
+        all.saturating_sub(pace.slower() * microbatches)
+    }
+
+    /// Not for a few microbatches whose way back is shorter than that there, or where the first stage has hardly layers. Not for
+    /// interleaved stages if their chunks are uneven, if a message is not short beside a unit, as it may hold up the next (among
+    /// many stages it does so less), or if
+    /// what the first stage has beside its layers is not short beside the step, or makes it alone so slow that it hardly waits; nor if late
+    /// traffic is, as stages wait for each other's.
+    fn holds(&self, pace: &Pace, shape: &Shape, left: Time) -> bool {
+        if shape.chunks == 1 {
+            let begin = pace.begin()[0] + pace.begin()[1];
+            let is_long = pace.most().forward <= pace.most().backward && begin * 2 <= pace.working();
+            return shape.microbatches >= shape.stages || is_long;
+        }
+        // Once at most it is beneath what the last stage has beside its own.
+        let is_light = pace.begin()[0].max(pace.begin()[1]) * 200 <= pace.working() * shape.microbatches;
+        is_light
+            && left * 10 <= pace.working() * shape.microbatches
+            && pace.slower() * (3 * shape.microbatches) <= pace.idle(shape)
+            && pace.is_even()
+            && pace.longest() * if shape.stages > FEW { 4 } else { 10 } <= pace.unit()
+    }
+}
+
+/// How much longer the step is than the passes of the slowest of stages of one chunk each: the longest way through any stage k,
+///
+/// ```text
+/// T(k) = m (F + B) + max(0, there - w F) + max(0, there min(w, n) / n - w B) + before
+/// ```
+///
+/// n = p - 1 - k stages behind it, w = min(m - 1, n) forward passes ahead; `there` is F + B of the stages behind it, `before` that of the
+/// stages before it. What a stage waits for before its first backward pass, and before its last; and the way to it and back. It is exact
+/// if m >= p: the walk says so. Worked: p = 4, m = 8, F = 1, B = 2: k = 0 gives 24 + (9 - 3) + (9 - 6) + 0 = 33.
+fn in_a_row(pace: &Pace, shape: &Shape) -> Time {
+    let longest = pace.standings().map(|Standing { stage, before, own }| {
+        let behind = shape.stages - 1 - stage;
+        let ahead = (shape.microbatches - 1).min(behind);
+        let there = pace.sum().there_and_back().saturating_sub(before.there_and_back() + own.there_and_back());
+        let begin = there.saturating_sub(own.forward * ahead);
+        let last = (there * ahead / behind.max(1)).saturating_sub(own.backward * ahead);
+        own.there_and_back() * shape.microbatches + begin + last + before.there_and_back()
+    });
+    let longest = longest.into_iter().max().unwrap_or(Time::ZERO);
+    longest.saturating_sub(pace.working() * shape.microbatches)
+}
+
 /// Forward passes before the first backward pass follows one.
 fn warm_up(stage: u64, shape: &Shape) -> u64 {
     let ahead = shape.stages - stage - 1;
@@ -102,7 +153,7 @@ fn warm_up(stage: u64, shape: &Shape) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Passage;
+    use super::super::{Passage, Parts};
     use super::*;
 
     /// At most so many passes of some chunks are between their forward and their backward unit.
@@ -137,10 +188,11 @@ mod tests {
         let bubble = |chunks: u64| {
             let shape = Shape { stages: 4, chunks, microbatches: 8 };
             let layers = pass / chunks;
-            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, ..Passage::default() };
+            let parts = Parts { forward: pass / 3, backward: pass / 3 * 2, weights: Time::ZERO };
+            let passage = Passage { whole: pass, first_layers: layers, last_layers: layers, parts, ..Passage::default() };
             let mut pace = Pace::default();
             for (stage, stages) in [(0, 1), (1, 2), (3, 1)] {
-                pace.add(passage, stage, stages, &shape);
+                pace.add(passage, stage, stages);
             }
             OneFOneB.bubble(&pace, &shape)
         };

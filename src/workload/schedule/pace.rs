@@ -37,10 +37,13 @@ impl Parts {
         }
     }
 
-    /// Each of them.
-    #[must_use]
-    pub fn map(self, of: impl Fn(Time) -> Time) -> [Time; 3] {
-        [self.forward, self.backward, self.weights].map(of)
+    /// The more of each.
+    fn max(self, other: Self) -> Self {
+        Self {
+            forward: self.forward.max(other.forward),
+            backward: self.backward.max(other.backward),
+            weights: self.weights.max(other.weights),
+        }
     }
 }
 
@@ -70,19 +73,24 @@ pub struct Passage {
     pub first_layers: Time,
     /// Through the layers of its last chunk.
     pub last_layers: Time,
-    /// Through what is no layer.
+    /// Through what is no layer, messages that are not beside the computation too.
     pub others: Time,
+    /// What is neither a layer nor a message, there and back.
+    pub ends: [Time; 2],
     /// Back through the layers of its first chunk, and through what is no layer.
     pub back: [Time; 2],
     /// All of it by passes, without messages that run beside the computation.
     pub parts: Parts,
     /// These messages.
     pub messages: Time,
+    /// The longest message, beside the computation or not.
+    pub longest: Time,
 }
 
 impl Passage {
-    /// Adds a block that takes so long once, and a message so long beside it; what is done once a step does not count.
-    pub fn add(&mut self, once: Time, message: Time, block: &Block) {
+    /// Adds a block that takes so long once, and a message so long beside it; whether it is a message itself. What is done once a step
+    /// does not count.
+    pub fn add(&mut self, once: Time, message: Time, block: &Block, is_message: bool) {
         let part = match block.phase {
             Phase::Forward => &mut self.parts.forward,
             Phase::Backward => &mut self.parts.backward,
@@ -100,6 +108,11 @@ impl Passage {
             }
             None => self.others += once * block.repeat,
         }
+        if is_message {
+            self.longest = self.longest.max(once);
+        } else if block.layers.is_none() {
+            self.ends[usize::from(block.phase != Phase::Forward)] += once * block.repeat;
+        }
         if block.phase == Phase::Backward {
             match block.layers {
                 Some(layers) => self.back[0] += once * layers.first,
@@ -114,13 +127,18 @@ impl Passage {
 pub struct Pace {
     /// All stages together.
     pub all: Time,
-    /// The first stage.
-    pub first: Time,
-    /// The slowest of those between; none in a pipeline of two.
-    pub between: Option<Time>,
-    /// The last stage.
-    pub last: Time,
     slowest: Time,
+    /// The most that a pass takes on any stage.
+    most: Parts,
+    /// Layers of the slowest chunk, first or last of its stage, and of the fastest.
+    chunks: Option<[Time; 2]>,
+    /// The longest message.
+    longest: Time,
+    /// The shorter of the passes through the layers of a chunk.
+    unit: Option<Time>,
+    /// What the first stage has beside layers and messages, there and back, and what the slowest takes without that.
+    begin: [Time; 2],
+    behind: Time,
     /// The first stage, the first and the last of the slowest ones, the last.
     standings: [Standing; 4],
     /// Through all stages so far.
@@ -136,9 +154,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Adds `stages` like the one with this number, in a pipeline of this shape; in their order.
-    pub fn add(&mut self, passage: Passage, stage: u64, stages: u64, shape: &Shape) {
-        let Passage { whole, first_layers, last_layers, others, back, parts, messages } = passage;
+    /// Adds `stages` like the one with this number; in their order.
+    pub fn add(&mut self, passage: Passage, stage: u64, stages: u64) {
+        let Passage { whole, first_layers, last_layers, others, ends, back, parts, messages, longest } = passage;
         let mut behind = stages;
         let standing = Standing { stage, before: self.parts, own: parts };
         self.parts = self.parts.plus(parts, stages);
@@ -153,16 +171,17 @@ impl Pace {
         self.sum = [self.sum[0] + first_layers * stages, self.sum[1] + others * stages];
         self.back = [self.back[0] + back[0] * stages, self.back[1] + back[1] * stages];
         self.all += whole * stages;
+        self.most = self.most.max(parts);
         if stage == 0 {
-            self.first = whole;
-            self.standings[0] = standing;
+            (self.standings[0], self.begin) = (standing, ends);
         }
         self.standings[3] = last;
-        if stage + 1 == shape.stages {
-            self.last = whole;
-        } else if stage > 0 {
-            self.between = self.between.max(Some(whole));
-        }
+        self.behind = self.behind.max(if stage == 0 { whole.saturating_sub(ends[0] + ends[1]) } else { whole });
+        self.longest = self.longest.max(longest);
+        let unit = back[0].min(first_layers.saturating_sub(back[0]));
+        self.unit = Some(self.unit.map_or(unit, |known| known.min(unit)));
+        let [most, least] = self.chunks.unwrap_or([first_layers; 2]);
+        self.chunks = Some([most.max(first_layers).max(last_layers), least.min(first_layers).min(last_layers)]);
     }
 
     /// How long the last microbatch goes back through the stages so far, once those behind them are done.
@@ -186,33 +205,16 @@ impl Pace {
         self.standings
     }
 
-    /// When the last stage so far is done with its passes of a step at best, from the first pass of the first stage on:
-    ///
-    /// ```text
-    /// forward through the stages before it + m (F + B + W)        m = 8 of 1 + 1 + 1 ms on the last of 4: 27 ms
-    /// ```
-    #[must_use]
-    pub fn last_done(&self, microbatches: u64) -> Time {
-        let Standing { before, own, .. } = self.standings[3];
-        before.forward + own.all() * microbatches
-    }
-
     /// What a microbatch takes through all stages so far, by passes.
     #[must_use]
     pub const fn sum(&self) -> Parts {
         self.parts
     }
 
-    /// What it takes through a stage in the mean.
+    /// The most that a pass takes on any stage.
     #[must_use]
-    pub fn mean(&self, shape: &Shape) -> Parts {
-        self.parts.map(|time| time / shape.stages).into()
-    }
-
-    /// How much more the slowest stage takes than those between the first and the last; in a pipeline of two, than the mean.
-    #[must_use]
-    pub fn uneven(&self, shape: &Shape) -> Time {
-        self.slowest.saturating_sub(self.between.unwrap_or(self.all / shape.stages))
+    pub const fn most(&self) -> Parts {
+        self.most
     }
 
     /// What the slowest stage takes, without messages beside it.
@@ -221,9 +223,40 @@ impl Pace {
         self.standings[1].own.all()
     }
 
-    /// Messages beside the computation, of one microbatch on all stages.
+    /// The longest message, beside the computation or not.
     #[must_use]
-    pub const fn messages(&self) -> Time {
-        self.messages
+    pub const fn longest(&self) -> Time {
+        self.longest
+    }
+
+    /// The shorter of the passes through the layers of a chunk, of any stage.
+    #[must_use]
+    pub fn unit(&self) -> Time {
+        self.unit.unwrap_or_default()
+    }
+
+    /// Whether chunks are even: their layers differ by no more than half a percent of what a stage takes.
+    #[must_use]
+    pub fn is_even(&self) -> bool {
+        let [most, least] = self.chunks.unwrap_or_default();
+        most.saturating_sub(least) * 200 <= self.slowest
+    }
+
+    /// What the first stage has beside layers and messages, there and back.
+    #[must_use]
+    pub const fn begin(&self) -> [Time; 2] {
+        self.begin
+    }
+
+    /// How much slower than all others that makes it.
+    #[must_use]
+    pub fn slower(&self) -> Time {
+        self.slowest.saturating_sub(self.behind)
+    }
+
+    /// A message beside the computation: each of the p v - 1 there and as many back is sent once.
+    #[must_use]
+    pub fn message(&self, shape: &Shape) -> Time {
+        self.messages / (2 * (shape.stages * shape.chunks).saturating_sub(1)).max(1)
     }
 }

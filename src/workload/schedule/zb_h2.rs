@@ -1,7 +1,6 @@
 //! ZB-H2: as ZB-H1 with twice the warm-up, so that a stage waits for no backward pass: twice the activations in flight [Qi23].
 
-use super::{Pace, PipelineSchedule, Row, Shape, Unit};
-use crate::units::Time;
+use super::{Formula, PipelineSchedule, Row, Shape, Unit};
 use crate::workload::transformer::Training;
 use crate::workload::infeasible::Infeasible;
 
@@ -46,13 +45,9 @@ impl PipelineSchedule for ZbH2 {
     /// (p - 1) (F + B - 2 W)                       if W <= F and m >= 2 p - 1           [Qi23]
     /// ```
     ///
-    /// none if that is negative; in general see [`Row::bubble`]. Worked: p = 4, F = B = 1 ms, W = 0.8 ms: 1.2 ms.
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        ROW.bubble(pace, shape)
-    }
-
-    fn drain(&self, pace: &Pace, shape: &Shape) -> Time {
-        ROW.drain(pace, shape)
+    /// none if that is negative. Worked: p = 4, F = B = 1 ms, W = 0.8 ms: 1.2 ms.
+    fn formula(&self) -> Option<&dyn Formula> {
+        None
     }
 
     fn summary(&self) -> &'static str {
@@ -66,7 +61,7 @@ impl PipelineSchedule for ZbH2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{even, in_flight, ms, order};
+    use super::super::tests::{bubble, in_flight, ms, order};
     use super::super::Schedule;
     use super::super::zb_h1::ZbH1;
     use super::*;
@@ -75,7 +70,7 @@ mod tests {
     #[test]
     fn what_is_left_is_what_weights_gradients_do_not_fill() {
         let shape = Shape { stages: 4, chunks: 1, microbatches: 8 };
-        let bubble = |parts| ZbH2.bubble(&even(parts, &shape), &shape);
+        let bubble = |parts| bubble(Schedule::ZbH2, parts, shape);
         assert_eq!([[1.0, 1.0, 0.8], [1.0, 1.0, 1.0]].map(bubble), [1.2, 0.0].map(ms));
         assert_eq!(order(Schedule::ZbH2, 2, shape), {
             "F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 F6 B4 W0 F7 B5 W1 B6 W2 B7 W3 W4 W5 W6 W7"
@@ -92,11 +87,11 @@ mod tests {
     proptest! {
         #[test]
         fn it_never_waits_longer_than_h1_and_never_holds_less(
-            parts in [0.1..3.0, 0.1..3.0, 0.1..3.0_f64], stages in 2_u64..17, microbatches in 1_u64..40,
+            parts in [0.1..3.0, 0.1..3.0, 0.1..3.0_f64], stages in 2_u64..17, more in 0_u64..40,
         ) {
-            let shape = Shape { stages, chunks: 1, microbatches };
-            let pace = even(parts, &shape);
-            prop_assert!(ZbH2.bubble(&pace, &shape) <= ZbH1.bubble(&pace, &shape));
+            // With fewer it runs out of forward passes.
+            let shape = Shape { stages, chunks: 1, microbatches: 2 * stages - 1 + more };
+            prop_assert!(bubble(Schedule::ZbH2, parts, shape) <= bubble(Schedule::ZbH1, parts, shape) + ms(1e-6));
             for stage in 0..stages {
                 prop_assert!(ZbH2.in_flight(stage, 0, &shape) >= ZbH1.in_flight(stage, 0, &shape));
             }

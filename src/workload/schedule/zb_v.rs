@@ -1,9 +1,7 @@
 //! ZB-V: two chunks a stage in the shape of a V, so that first and last layers are on one stage; no bubble if F = B = W [Qi23].
 
-use std::ops::Range;
-
-use super::{Lead, Order, Pace, Parts, PipelineSchedule, Route, Shape, Unit};
-use crate::units::{Time, real};
+use super::{Formula, Order, PipelineSchedule, Route, Shape, Unit};
+use crate::units::real;
 use crate::workload::transformer::Training;
 use crate::workload::infeasible::{Infeasible, Reason};
 
@@ -84,58 +82,15 @@ impl PipelineSchedule for ZbV {
         of_chunk.min(shape.microbatches)
     }
 
-    /// What is longest of the ways through the units of even stages that lead from a stage back to it, less what the stage does
-    /// meanwhile:
+    /// Which way through the units is longest depends on what they take. The authors give that of even stages:
     ///
     /// ```text
     /// (p - 1) (B - W)      if F <= B and W <= F, nothing if F = B = W                  [Qi23]
     /// ```
     ///
-    /// and others if not. Messages of both chunks beside the computation are on the way (6 p - 8) times. An end that is slower
-    /// than the stages between makes up for all but p microbatches, but for what it waits for itself. Worked: p = 4, F = 1, B = 1.3, W = 0.7 ms: 1.8 ms.
-    fn bubble(&self, pace: &Pace, shape: &Shape) -> Time {
-        let p = shape.stages;
-        if p == 1 {
-            return Time::ZERO;
-        }
-        let [one, two, n] = [p - 1, 2 * p - 2, p - 2];
-        let Parts { forward, backward, weights } = pace.mean(shape);
-        let way = |plus: [u64; 3], minus: [u64; 3]| {
-            let sum = |times: [u64; 3]| forward * times[0] + backward * times[1] + weights * times[2];
-            sum(plus).saturating_sub(sum(minus)) / 2
-        };
-        let ways = [
-            way([0, two, 0], [0, 0, two]),
-            way([two, 0, 0], [0, one, one]),
-            way([0, one, 0], [one, 0, 0]),
-            way([two - 1, 1, 0], [0, 0, two]),
-            way([two, 0, 0], [0, 0, two + 1]),
-            way([0, 1, n], [one, 0, 0]),
-            way([0, 0, n], [n, 0, 0]),
-            way([n, 0, 0], [0, n, 0]),
-        ];
-        let longest = ways.into_iter().max().unwrap_or(Time::ZERO);
-        // Each of the 2 p - 2 messages there and as many back once.
-        let messages = pace.messages() * (3 * p - 4) / two;
-        let even = (longest + messages).saturating_sub(pace.uneven(shape) * shape.microbatches.saturating_sub(p));
-        // What the first stage waits for itself: the way back through all others.
-        let first = pace.standings()[0].own;
-        let others = (pace.sum().backward.saturating_sub(first.backward)) * 2;
-        even.max(others.saturating_sub(first.backward * one + first.weights * p) / 2)
-    }
-
-    /// All stages end what they do at the same time after they began.
-    fn drain(&self, _pace: &Pace, _shape: &Shape) -> Time {
-        Time::ZERO
-    }
-
-    /// The first stage ends with p backward passes of the first chunk and their weights' gradients, stage s with s passes for these.
-    fn lead(&self, stages: Range<u64>, shape: &Shape) -> Lead {
-        let forward = 2 * (shape.stages - stages.end) + 1;
-        if stages.end == 1 {
-            return Lead { forward, backward: shape.stages, weights: shape.stages };
-        }
-        Lead { forward, backward: 0, weights: stages.start.max(1) }
+    /// of both chunks. Worked: p = 4, F = 1, B = 1.3, W = 0.7 ms: 1.8 ms, as the walk has it.
+    fn formula(&self) -> Option<&dyn Formula> {
+        None
     }
 
     fn summary(&self) -> &'static str {
@@ -150,15 +105,16 @@ impl PipelineSchedule for ZbV {
 #[cfg(test)]
 mod tests {
     use super::super::Schedule;
-    use super::super::tests::{even, in_flight, ms, order};
+    use super::super::tests::{bubble, in_flight, ms, order};
     use super::*;
+    use crate::units::Time;
     use proptest::prelude::*;
 
     #[test]
     fn equal_passes_leave_no_bubble() {
         let shape = Shape { stages: 4, chunks: 2, microbatches: 8 };
-        let bubble = |parts| ZbV.bubble(&even(parts, &shape), &shape);
-        assert_eq!([[1.0, 1.0, 1.0], [1.0, 1.3, 0.7]].map(bubble), [0.0, 1.8].map(ms));
+        let bubble = |parts| bubble(Schedule::ZbV, parts, shape);
+        assert_eq!([[0.5, 0.5, 0.5], [0.5, 0.65, 0.35]].map(bubble), [0.0, 1.8].map(ms));
         assert_eq!(order(Schedule::ZbV, 1, Shape { stages: 2, microbatches: 4, ..shape }), {
             "F0 f0 F1 f1 b0 w0 F2 B0 W0 f2 b1 w1 F3 B1 W1 f3 b2 w2 B2 b3 B3 W2 w3 W3"
         });
@@ -175,7 +131,7 @@ mod tests {
         #[test]
         fn equal_passes_leave_no_bubble_in_any_pipeline(pass in 0.1..10.0_f64, stages in 2_u64..33) {
             let shape = Shape { stages, chunks: 2, microbatches: 2 * stages };
-            prop_assert_eq!(ZbV.bubble(&even([pass; 3], &shape), &shape), Time::ZERO);
+            prop_assert_eq!(bubble(Schedule::ZbV, [pass; 3], shape), Time::ZERO);
         }
     }
 }
