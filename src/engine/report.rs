@@ -15,7 +15,7 @@ pub struct Report {
     pub bubble: Time,
     /// Of the model's own arithmetic what kernels take that the local memory bounds.
     pub memory_bound: Time,
-    /// Time that data-parallel traffic takes, hidden or not.
+    /// Time in which data-parallel traffic goes on, hidden or not: without what it waits for.
     pub data_busy: Time,
     /// Bytes that the NPU sends in each dimension.
     pub sent: [u64; MAX_DIMS],

@@ -26,6 +26,11 @@ pub fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
 
 /// Points of a sweep that can exist, drawn by a fixed rule: so many, each with its relative difference.
 pub fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
+    differences_in(sweep, count, |report| report.total)
+}
+
+/// The same of a time of the reports, where there is any.
+fn differences_in(sweep: &Sweep, count: usize, time: impl Fn(&Report) -> Time) -> Vec<(f64, String)> {
     let mut state = 1_u64;
     let mut found = Vec::new();
     while found.len() < count {
@@ -37,7 +42,8 @@ pub fn differences(sweep: &Sweep, count: usize) -> Vec<(f64, String)> {
         }
         let (job, system) = Evaluator::question(&cursor.inputs);
         if let Some([closed, simulated]) = both(&job, &system) {
-            let difference = closed.total.as_seconds() / simulated.total.as_seconds() - 1.0;
+            let [own, theirs] = [closed, simulated].map(|report| time(&report).as_seconds());
+            let difference = if own == theirs { 0.0 } else { own / theirs - 1.0 };
             found.push((difference, format!("{job:?} {:?}\n {closed:?}\n {simulated:?}", system.network.shape())));
         }
     }
@@ -165,6 +171,33 @@ fn where_nothing_contends_every_schedule_takes_the_time_of_its_graph() {
         let farthest = &found.last().expect("a point").1;
         assert!(median <= 0.001 && most <= 0.01 && worst <= 0.01, "{stages}: {median} {most} {worst}: {farthest}");
     }
+}
+
+/// Replicas whose traffic has all dimensions to itself, and takes far longer than a latency.
+const ALONE: &str = "
+model: {layers: 32, hidden: 2048, heads: 16, ffn: 8192, mlp: gelu, vocab: 32000}
+seq_len: 2048
+global_batch: [64 seq, 128 seq]
+cluster:
+  npu: H100-SXM-80GB
+  network:
+    node: {block: switch, size: [2, 4, 8], bandwidth: 450 GB/s}
+    leaf: {block: switch, size: [1, 4], bandwidth: [10 GB/s, 50 GB/s]}
+plan: {dp: rest, zero: [0, 1, 2, 3], overlap_dp: [false, true], micro_batch_size: 1 seq}
+";
+
+#[test]
+fn data_parallel_traffic_goes_on_as_long_by_both_evaluators() {
+    let busy = |report: &Report| report.data_busy;
+    let mut alone = differences_in(&resolve(ALONE, &[], &vocabulary()).expect("a sweep"), 100, busy);
+    let [median, _, worst] = spread(&mut alone);
+    let farthest = &alone.last().expect("a point").1;
+    assert!(median <= 0.002 && worst <= 0.01, "{median} {worst}: {farthest}");
+    // Beside other traffic it stops and goes on, and the time in which it waits is not its own.
+    let mut beside = differences_in(&resolve(LATE_TRAFFIC, &[], &vocabulary()).expect("a sweep"), 100, busy);
+    let [median, _, worst] = spread(&mut beside);
+    let farthest = &beside.last().expect("a point").1;
+    assert!(median <= 0.002 && worst <= 0.01, "{median} {worst}: {farthest}");
 }
 
 /// Interleaved pipelines alone, whose messages are not short beside a pass of a chunk.

@@ -323,8 +323,19 @@ impl Simulation<'_> {
         self.enter(k);
     }
 
+    /// A chunk goes on, or rests: of a collective of the data stream that is told, as time in which it waits is not its own.
+    pub(super) fn goes_on(&mut self, k: u32, starts: bool) {
+        let Of::Collective(collective) = self.chunks.all[k as usize].of else { return };
+        let Open { run, operation, .. } = self.chunks.collectives[collective as usize];
+        let run = &mut self.runs[run as usize];
+        if run.gives_way(operation) {
+            run.data(self.clock.now(), starts);
+        }
+    }
+
     /// A chunk begins its phase.
     pub(super) fn begin(&mut self, k: u32) {
+        self.goes_on(k, true);
         let phase = *self.chunks.phase(k);
         let chunk = &mut self.chunks.all[k as usize];
         if let Course::Steps(steps) = phase.course {

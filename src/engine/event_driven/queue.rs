@@ -11,6 +11,9 @@ use crate::system::queue_order::Queued;
 impl Simulation<'_> {
     /// A chunk leaves its phase, if it is in one, and queues for the next.
     pub(super) fn enter(&mut self, k: u32) {
+        if self.chunks.all[k as usize].is_queued {
+            self.goes_on(k, false);
+        }
         let (chunk, phases) = self.chunks.both(k);
         let npu = chunk.npu as usize;
         let left = chunk.is_queued.then(|| phases[chunk.at].queue);
@@ -117,6 +120,7 @@ impl Simulation<'_> {
             chunk.held += 1;
             chunk.machinery = Machinery::Waiting;
             self.npus[npu].running[queue] -= 1;
+            self.goes_on(first, false);
         }
     }
 

@@ -213,12 +213,19 @@ impl<'a> Run<'a> {
             self.exposed[going as usize] += now - self.since;
         }
         self.since = now;
-        let On::Account(account) = on else { return };
+        let (On::Account(account) | On::Slowed(account)) = on else { return };
         let active = &mut self.active[account as usize];
         *active = if starts { *active + 1 } else { *active - 1 };
-        if account == Account::Data {
-            if starts { self.data_busy.starts(now) } else { self.data_busy.ends(now) }
+        // A collective goes on while one of its chunks does.
+        let is_collective = matches!(self.node(operation).work, Work::Collective { .. });
+        if on == On::Account(Account::Data) && !is_collective {
+            self.data(now, starts);
         }
+    }
+
+    /// Data-parallel communication goes on, or rests: it waits, or is over.
+    pub const fn data(&mut self, now: u64, starts: bool) {
+        if starts { self.data_busy.starts(now) } else { self.data_busy.ends(now) }
     }
 
     /// A part of the graph whose time is known goes on: all of its accounts.

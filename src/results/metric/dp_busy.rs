@@ -1,4 +1,8 @@
-//! `dp_busy`: time that data-parallel communication takes, hidden or not.
+//! `dp_busy`: time in which data-parallel communication goes on, hidden or not.
+//!
+//! Its latencies, and its chunks on their way through the dimensions. What it waits for does not count: a dimension that other
+//! traffic uses, gradients that are not there yet, weights that are not needed yet. Nor does the time that computations lose
+//! beside it.
 
 use super::{Metric, Outcome, Scope};
 use crate::units::Unit;
@@ -16,7 +20,7 @@ impl Metric for DpBusy {
     }
 
     fn meaning(&self) -> &'static str {
-        "time that data-parallel communication takes, hidden or not"
+        "time in which data-parallel communication goes on, hidden or not; not what it waits for"
     }
 
     fn value(&self, outcome: &Outcome<'_>, _dim: usize) -> Option<f64> {

@@ -75,7 +75,7 @@ impl Writer<'_> {
             main.busy += communicating.saturating_sub(computing);
             let paid = self.source.prices.system().paid(communicating.min(computing), communicating, sent);
             if let Some(account) = account.filter(|_| paid > Time::ZERO) {
-                main.begin = only(self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin));
+                main.begin = only(self.push(trace::Work::Lasts { time: paid }, On::Slowed(account), main.begin));
                 main.busy += paid;
             }
         }
@@ -93,7 +93,7 @@ impl Writer<'_> {
         // A data stream that did nothing here is met by the next operation of the main one.
         self.data = data.or(self.data);
         if block.phase != Phase::Step {
-            self.lasts(system.paid(data_time.min(main.busy + wait), data_time, data_sent), Account::Data);
+            self.lasts(system.paid(data_time.min(main.busy + wait), data_time, data_sent), On::Slowed(Account::Data));
         }
     }
 
@@ -108,7 +108,7 @@ impl Writer<'_> {
         // Computations have been met, so the place of the data stream is free.
         main.begin[3] = last;
         let slowed = trace::Work::Lasts { time };
-        main.begin = only(self.push(slowed, On::Account(Account::Offload), main.begin));
+        main.begin = only(self.push(slowed, On::Slowed(Account::Offload), main.begin));
         main.busy += communicating.saturating_sub(busy) + time;
     }
 
@@ -121,7 +121,7 @@ impl Writer<'_> {
         }
         let paid = self.source.prices.system().paid(communicating.min(computing), communicating, sent);
         if let Some(account) = account.filter(|_| paid > Time::ZERO) {
-            let id = self.push(trace::Work::Lasts { time: paid }, On::Account(account), main.begin);
+            let id = self.push(trace::Work::Lasts { time: paid }, On::Slowed(account), main.begin);
             main.begin = only(id);
             main.busy += paid;
         }
@@ -166,9 +166,9 @@ impl Writer<'_> {
     }
 
     /// Time that goes by, behind both streams.
-    pub(super) fn lasts(&mut self, time: Time, account: Account) {
+    pub(super) fn lasts(&mut self, time: Time, on: On) {
         if time > Time::ZERO {
-            let id = self.push(trace::Work::Lasts { time }, On::Account(account), self.base());
+            let id = self.push(trace::Work::Lasts { time }, on, self.base());
             self.join(id);
         }
     }

@@ -52,7 +52,10 @@ impl Writer<'_> {
             let tag = self.tag(unit, unit.chunk);
             let send = trace::Work::Send { to: narrow(stage), bytes: self.source.message.get(), tag };
             if !self.source.program.overlap_sends {
-                self.lasts(self.source.prices.system().software.collective_latency.round(), Account::Pipeline);
+                self.lasts(
+                    self.source.prices.system().software.collective_latency.round(),
+                    On::Account(Account::Pipeline),
+                );
             }
             if self.source.program.overlap_sends {
                 self.push(send, On::Nobody, self.base());

@@ -38,6 +38,8 @@ pub struct Stage {
 pub enum On {
     /// This one's.
     Account(Account),
+    /// This one's, of which nothing goes on: what it hid beneath, it has slowed down.
+    Slowed(Account),
     /// Those of the blocks that it is the sum of, by the sum's place.
     Sum(u32),
     /// Nobody's: it waits.
@@ -186,7 +188,9 @@ impl<'a> Writer<'a> {
         let id = self.next;
         let name = match (self.source.passes, account) {
             (Passes::Summed, _) => String::new(),
-            (Passes::Whole, On::Account(account)) => format!("{account:?}{}", self.doing).to_lowercase(),
+            (Passes::Whole, On::Account(account) | On::Slowed(account)) => {
+                format!("{account:?}{}", self.doing).to_lowercase()
+            }
             (Passes::Whole, _) if matches!(work, trace::Work::Send { .. }) => format!("pipeline{}", self.doing),
             (Passes::Whole, _) => format!("wait{}", self.doing),
         };

@@ -153,7 +153,7 @@ impl Writer<'_> {
             });
             let sent = sent.sum();
             let [most, window] = [data, window].map(|time| time.saturating_sub(time / layers));
-            self.lasts(self.source.prices.system().paid(most.min(window), data, sent), Account::Data);
+            self.lasts(self.source.prices.system().paid(most.min(window), data, sent), On::Slowed(Account::Data));
         }
     }
 
