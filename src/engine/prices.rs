@@ -199,7 +199,8 @@ impl<'a> Prices<'a> {
         beside.close(tally, overlap, self.system);
     }
 
-    /// One operation by itself: how long it takes, and bytes that it sends; in which dimensions is added to `tally`.
+    /// One operation by itself: how long it takes, and bytes that it sends, as what these move in the local memory counts; in which
+    /// dimensions is added to `tally`.
     fn operation(&mut self, operation: &Operation, tally: &mut Tally) -> (Time, f64) {
         let (placement, system) = (self.placement, self.system);
         match operation.work {
@@ -236,7 +237,7 @@ impl<'a> Prices<'a> {
                     traffic.busy[kind] += time;
                     sent += bytes;
                 }
-                (priced.time, sent)
+                (priced.time, sent * operation.local_traffic())
             }
         }
     }
@@ -279,7 +280,7 @@ pub fn alone(operation: &Operation, placement: &Placement, system: &System) -> T
     prices.operation(operation, &mut tally).0
 }
 
-/// Bytes that an NPU sends in an operation.
+/// Bytes that an NPU sends in an operation, as what these move in its memory counts.
 #[must_use]
 pub fn sent(operation: &Operation, placement: &Placement, system: &System) -> f64 {
     let mut memo = Memo::of_one();

@@ -102,6 +102,9 @@ impl System {
     ///
     /// h of its time T hidden, S bytes that an NPU sends in all of it, q the traffic that each is worth, bw and e_m of the local
     /// memory. Worked: 1 GB in 10 ms, 8 ms of them hidden, q = 6 B at 2,000 GB/s: 3 ms * 0.8 = 2.4 ms.
+    ///
+    /// Not more than h: who hides nothing is not slower. So nothing is gained where links are so fast that q S / T is all of the
+    /// memory's bandwidth: at 300 GB/s and q = 5.3 B 1,590 GB/s.
     #[must_use]
     pub fn paid(&self, hidden: Time, of: Time, sent: f64) -> Time {
         self.slowed(hidden, of, self.software.overlap_traffic * sent)

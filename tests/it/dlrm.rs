@@ -1,6 +1,7 @@
 //! Does a recommendation model look up, send and keep what follows by hand? Worked numbers, laws, both evaluators, measured runs.
 
 use starsweep::run::evaluate::Evaluator;
+use starsweep::sweep::Inputs;
 use starsweep::sweep::key::Id;
 use starsweep::system::System;
 use starsweep::system::collective::Collective;
@@ -9,7 +10,7 @@ use starsweep::units::{Bytes, real};
 use starsweep::workload::program::{Account, Beside, Operation, Phase, Work};
 use starsweep::workload::{Footprint, Group, Infeasible, Job, Program, Reason, build, check};
 
-use crate::support::{code, evaluations, points, run, sweep, text};
+use crate::support::{code, evaluate, evaluations, points, run, sweep, text};
 use crate::validation::{differences, spread};
 
 /// Eight tables of a thousand rows, whose sums and MLPs are easy to multiply.
@@ -98,6 +99,36 @@ fn tables_go_to_and_fro_once_each_way_beside_the_bottom_mlp() {
     };
     assert_eq!(beside(&step), [Beside::Block]);
     assert_eq!(beside(&self::step(SMALL, 4, "plan: {overlap_embeddings: false}\n")), [Beside::Nothing]);
+}
+
+#[test]
+fn sums_that_hide_over_fast_links_take_what_their_bytes_take_of_the_memory() {
+    // 32 tables of 128 columns on 8 NPUs, and a bottom MLP of milliseconds.
+    let model = "{family: dlrm, tables: 32, rows: 1000, embedding_dim: 128, dense_features: 512, bottom_mlp: 8192-8192-128, top_mlp: 256-1}";
+    let yaml = format!(
+        "model: {model}\nglobal_batch: 65536 samples\nprecision: fp16\nplan: {{overlap_dp: false, overlap_embeddings: [false, true]}}\n\
+         software: {{collective_latency: 0 s}}\nfidelity: [closed_form, event_driven]\n\
+         cluster: {{npu: A100-SXM-80GB, network: {{a: {{block: switch, size: 8, bandwidth: 300 GB/s}}}}}}\n"
+    );
+    let found = points(&sweep(&yaml));
+    let exposed = |overlaps: f64, fidelity: f64| {
+        let is =
+            |inputs: &&Inputs| inputs.key(Id::OverlapEmbeddings) == overlaps && inputs.key(Id::Fidelity) == fidelity;
+        let inputs = found.iter().find(is).expect("a point");
+        let (_, system, result) = evaluate(inputs);
+        (result.expect("a feasible point").report.exposed[Account::Tables as usize].as_seconds(), system)
+    };
+    // 65,536 samples of 4 tables in 2 B: 67.1 MB, 7 of 8 of them sent, each way.
+    let sent = 65536.0 * 4.0 * 128.0 * 2.0 * 7.0 / 8.0;
+    for fidelity in [0.0, 1.0] {
+        let ((alone, system), (hidden, _)) = (exposed(0.0, fidelity), exposed(1.0, fidelity));
+        assert!((alone / (2.0 * sent / 300e9) - 1.0).abs() < 0.01, "{alone}");
+        // 5.3 B of a byte that is summed, two thirds of one that is moved: 3.5 B at 2,039 GB/s and what of it is reached.
+        let memory = system.npu.memory_bandwidth.get() * system.npu.memory_efficiency;
+        let paid = 2.0 * sent * 5.3 * 2.0 / 3.0 / memory;
+        assert!((hidden / paid - 1.0).abs() < 0.01, "{hidden} {paid}");
+        assert!(hidden < 0.7 * alone, "{hidden} {alone}");
+    }
 }
 
 #[test]
