@@ -13,7 +13,7 @@ use starsweep::run::validate::{Half, Validation, measurement};
 use starsweep::sweep::key::{Default, KEYS};
 use starsweep::sweep::preset;
 
-use crate::support::{code, read, run, text};
+use crate::support::{code, evaluations, read, run, text};
 
 /// A user's table in a file of its own.
 fn table(name: &str, content: &str) -> (tempfile::TempDir, PathBuf) {
@@ -151,6 +151,73 @@ fn a_users_table_is_predicted() {
     assert!(answer["rows"][0]["predicted_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{answer}");
     assert_eq!(answer["groups"][0]["error"]["rows"], 1);
     assert_eq!((&answer["groups"][0]["group"], &answer["bars"]), (&"measured".into(), &serde_json::Value::Null));
+}
+
+/// Rows under the columns of the published runs, each as the columns that it says.
+fn published_columns(rows: &[&[(&str, &str)]]) -> String {
+    let head = RUNS.lines().next().expect("a line of columns");
+    let row = |said: &&[(&str, &str)]| {
+        let cell = |column| said.iter().find(|said| said.0 == column).map_or("", |said| said.1);
+        head.split(',').map(cell).collect::<Vec<_>>().join(",")
+    };
+    std::iter::once(head.to_owned()).chain(rows.iter().map(row)).collect::<Vec<_>>().join("\n")
+}
+
+/// NVIDIA's DLRM on a DGX A100 (tests/data/dlrm.md).
+const RECOMMENDS: [(&str, &str); 6] = [
+    ("row_id", "t3"),
+    ("model", "DLRM-Criteo-T3"),
+    ("gpus", "8"),
+    ("gpu_type", "A100-SXM-80GB"),
+    ("precision", "fp16"),
+    ("global_batch", "65536"),
+];
+
+#[test]
+fn a_recommendation_model_is_a_row_of_the_same_table() {
+    let with = |more: &[(&'static str, &'static str)]| [&RECOMMENDS[..], more].concat();
+    // 13.8 million samples a second on 8 NPUs; a sample is a token. 65,536 samples in 4.749 ms.
+    let [rate, seconds] = [("tokens_per_s_per_gpu", "1725000"), ("measured_step_s", "0.004749")].map(|it| with(&[it]));
+    let seconds: Vec<_> = seconds.into_iter().map(|it| if it.0 == "row_id" { ("row_id", "t") } else { it }).collect();
+    let (_folder, path) = table("mine.csv", &published_columns(&[&rate, &seconds]));
+    let path = path.display().to_string();
+    let output = run(&["validate", &path, "--json"]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = |row: usize, name: &str| answer["rows"][row][name].as_f64().expect("a number");
+    assert!((number(0, "measured_s") / number(1, "measured_s") - 1.0).abs() < 1e-4, "{answer}");
+    let asked = "model: DLRM-Criteo-T3\nglobal_batch: 65536 samples\nprecision: fp16\n\
+                 collectives: {chunks: 8, local_reduction: false}\n\
+                 cluster: {npu: A100-SXM-80GB, network: {node: {preset: NVLink3, size: 8}}}\n";
+    assert_eq!(number(0, "predicted_s"), evaluations(asked)[0].report.total.as_seconds());
+    let fitted = run(&["calibrate", &path]);
+    assert_eq!(code(&fitted), 0, "{}", text(&fitted.stderr));
+    // Columns of transformers need not be there.
+    let columns = RECOMMENDS.map(|it| it.0).join(",");
+    let cells = RECOMMENDS.map(|it| it.1).join(",");
+    let (_folder, path) = table("few.csv", &format!("{columns},measured_step_s\n{cells},0.004749\n"));
+    assert_eq!(code(&run(&["validate", &path.display().to_string()])), 0);
+}
+
+#[test]
+fn what_a_recommendation_model_does_not_have_is_told_at_its_cell() {
+    let more = [("layers", "24"), ("tp", "2"), ("pp", "1"), ("micro_batch", "64"), ("measured_step_s", "0.005")];
+    let (_folder, path) = table("mine.csv", &published_columns(&[&[&RECOMMENDS[..], &more].concat()]));
+    let output = run(&["validate", &path.display().to_string()]);
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), 2, "{said}");
+    for column in ["layers", "tp", "micro_batch"] {
+        assert!(
+            said.contains(&format!("`{column}` is a column of transformers, and `DLRM-Criteo-T3` is a `dlrm`")),
+            "{said}"
+        );
+    }
+    assert!(said.contains("3 mistakes"), "{said}");
+    // Degrees that it cannot have are told by the point itself.
+    let (_folder, path) =
+        table("mine.csv", &published_columns(&[&[&RECOMMENDS[..], &[("dp", "4"), ("measured_step_s", "1")]].concat()]));
+    let output = run(&["validate", &path.display().to_string(), "--rows"]);
+    assert!(text(&output.stdout).contains("no such point: world size"), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -13,6 +13,14 @@ pub struct Assumption {
     pub value: fn(&Measurement) -> Option<String>,
 }
 
+impl Assumption {
+    /// Whether it is assumed of models of all families: plans are what transformers' sources leave out.
+    #[must_use]
+    pub fn is_of_all(&self) -> bool {
+        self.key == "precision" || self.key.starts_with("collectives.")
+    }
+}
+
 /// The most model chunks of a stage that are assumed.
 const CHUNKS: u64 = 4;
 /// The microbatch that is assumed where neither a pipeline nor sharded weights limit it.

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 
 use super::table::Table;
+use crate::sweep::preset;
+use crate::workload::Model;
 
 /// A file beside the shipped measurements.
 macro_rules! shipped {
@@ -110,6 +112,13 @@ impl Known {
         };
         table.rows.iter().filter(fits).flat_map(|row| keys(table, row, &["column", "begins"])).collect()
     }
+}
+
+/// The family of the models that a preset names, if it is not that of transformers.
+#[must_use]
+pub fn other_family(model: &str) -> Option<String> {
+    let family = preset::at("model")?.get(model)?.get("family")?.node.scalar();
+    family.filter(|family| Some(family.as_str()) != Model::NAMES.first().copied())
 }
 
 /// Whether a name begins with a pattern, in which `*` stands for anything.

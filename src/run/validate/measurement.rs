@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::columns::{COLUMNS, Column, Holds};
-use super::known::Known;
+use super::known::{Known, other_family};
 use super::table::{Row, Table};
 use crate::input::{Diagnostic, Place, Remarks};
 use crate::units::whole;
@@ -43,7 +43,9 @@ pub fn read(name: &str, text: &str, known: &Known) -> Result<Vec<Measurement>, R
             return Err(remarks);
         }
     };
-    for column in COLUMNS.iter().filter(|column| column.is_needed && table.column(column.name).is_none()) {
+    let is_other = |row: &Row| table.cell(row, "model").and_then(other_family).is_some();
+    let are_others = !table.rows.is_empty() && table.rows.iter().all(is_other);
+    for column in COLUMNS.iter().filter(|column| column.is_needed(are_others) && table.column(column.name).is_none()) {
         remarks.say(table.lacks(column.name, column.doc));
     }
     let mut found: Vec<Measurement> = Vec::new();
@@ -129,10 +131,17 @@ impl Measurement {
         self.places.contains_key(column)
     }
 
+    /// The family of its model, if it is not that of transformers.
+    #[must_use]
+    pub fn other_family(&self) -> Option<String> {
+        self.text("model").and_then(other_family)
+    }
+
     /// The needed columns that are empty.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let is_empty = |column: &&Column| column.is_needed && !self.cells.contains_key(column.name);
+        let is_other = self.other_family().is_some();
+        let is_empty = |column: &&Column| column.is_needed(is_other) && !self.cells.contains_key(column.name);
         COLUMNS.iter().filter(is_empty).map(|column| column.name).collect()
     }
 
@@ -158,7 +167,9 @@ impl Measurement {
         if let Some(seconds) = self.number("measured_step_s") {
             return Some(seconds);
         }
-        let [batch, length, npus] = [self.number("global_batch")?, self.number("seq")?, self.number("gpus")?];
+        // What has no sequences has samples of one token.
+        let length = self.number("seq").or_else(|| self.other_family().map(|_| 1.0));
+        let [batch, length, npus] = [self.number("global_batch")?, length?, self.number("gpus")?];
         if let Some(rate) = self.number("tokens_per_s_per_gpu") {
             return Some(batch * length / (rate * npus));
         }

@@ -52,7 +52,7 @@ fn call(case: &Case, evaluator: &mut Evaluator) -> Option<Call> {
     let impossible = bars::impossible(&case.run.id);
     let why = if let Some(why) = &impossible {
         why.as_str()
-    } else if case.run.text("micro_batch").is_none() {
+    } else if case.run.text("micro_batch").is_none() && case.run.other_family().is_none() {
         "the micro batch is not published"
     } else if case.run.text("recompute").is_none() && fits_somehow(case, evaluator) {
         "it fits with more recomputation, which is not published"

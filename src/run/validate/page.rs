@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use itertools::Itertools as _;
 
 use super::assume::ASSUMPTIONS;
-use super::columns::{COLUMNS, Column};
+use super::columns::{COLUMNS, Column, Need};
 use super::sections::{Section, percent, sections};
 use super::{Half, Validation, bars};
 use crate::input::Remarks;
@@ -41,7 +41,11 @@ pub fn page() -> Result<String, Remarks> {
 #[must_use]
 pub fn columns() -> String {
     let row = |column: &Column| {
-        let needed = if column.is_needed { "yes" } else { "" };
+        let needed = match column.need {
+            Need::All => "yes",
+            Need::Transformers => "transformers",
+            Need::None => "",
+        };
         let key = column.key.map_or_else(String::new, |(key, _)| format!("`{key}`"));
         vec![format!("`{}`", column.name), needed.to_owned(), key, column.doc.to_owned()]
     };

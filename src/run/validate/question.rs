@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use super::assume::ASSUMPTIONS;
-use super::columns::COLUMNS;
+use super::columns::{COLUMNS, Column};
 use super::known::{Known, Machine, links};
 use super::measurement::Measurement;
 use crate::input::{Diagnostic, Severity};
@@ -48,6 +48,9 @@ pub fn question(run: &Measurement, known: &Known) -> Result<Question, Unasked> {
     if !missing.is_empty() {
         return Err(Unasked::Reason(format!("not published: {}", missing.join(", "))));
     }
+    if let Some(family) = run.other_family() {
+        says_no_more(run, &family)?;
+    }
     let machine = machine(run, known)?;
     let lines = lines(run, &machine);
     if let Some((key, value, _)) = lines.iter().find(|line| !has_word(&line.0)) {
@@ -63,6 +66,18 @@ pub fn question(run: &Measurement, known: &Known) -> Result<Question, Unasked> {
     Ok(Question { presets: presets(&lines, &machine, &cursor.inputs), inputs: cursor.inputs })
 }
 
+/// Whether a row of another family of models leaves to transformers what is theirs.
+fn says_no_more(run: &Measurement, family: &str) -> Result<(), Unasked> {
+    let says = |column: &&Column| column.neutral.is_some_and(|it| run.text(column.name).is_some_and(|text| text != it));
+    let mistake = |column: &Column| {
+        let (name, model) = (column.name, run.text("model").unwrap_or_default());
+        let message = format!("`{name}` is a column of transformers, and `{model}` is a `{family}`");
+        Diagnostic::error(message).at(run.place(name)).help("leave it empty: the preset says what the model is")
+    };
+    let mistakes: Vec<Diagnostic> = COLUMNS.iter().filter(says).map(mistake).collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(Unasked::Mistakes(mistakes)) }
+}
+
 /// The presets of a point: of its sections, and of the dimensions of its network.
 fn presets(lines: &[Line], machine: &Machine, inputs: &Inputs) -> Vec<(String, String)> {
     let of_section = |line: &Line| preset::at(&line.0).is_some_and(|kind| kind.get(&line.1).is_some());
@@ -72,6 +87,8 @@ fn presets(lines: &[Line], machine: &Machine, inputs: &Inputs) -> Vec<(String, S
 }
 
 const NETWORK: &str = "cluster.network";
+/// The column, and the section, of the model.
+const MODEL: &str = "model";
 
 /// Whether the language has a key, or a section that takes presets.
 pub(super) fn has_word(key: &str) -> bool {
@@ -85,7 +102,11 @@ fn lines(run: &Measurement, machine: &Machine) -> Vec<Line> {
         lines.retain(|line| line.0 != key);
         lines.push((key.to_owned(), value, column));
     };
-    for column in COLUMNS {
+    let is_other = run.other_family().is_some();
+    if let Some(model) = run.text(MODEL).filter(|_| is_other) {
+        set(MODEL, model.to_owned(), Some(MODEL));
+    }
+    for column in COLUMNS.iter().filter(|column| !is_other || column.neutral.is_none()) {
         if let (Some((key, unit)), Some(text)) = (column.key, run.text(column.name))
             && !is_neutral(key, text)
             && (has_word(key) || !DISPENSABLE.contains(&key))
@@ -96,7 +117,7 @@ fn lines(run: &Measurement, machine: &Machine) -> Vec<Line> {
     if let Some(schedule) = run.text("schedule").filter(|&schedule| schedule != "interleaved") {
         set("plan.schedule", schedule.to_owned(), Some("schedule"));
     }
-    for assumption in ASSUMPTIONS {
+    for assumption in ASSUMPTIONS.iter().filter(|assumption| !is_other || assumption.is_of_all()) {
         if let Some(value) = (assumption.value)(run) {
             set(assumption.key, value, None);
         }
