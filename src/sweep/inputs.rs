@@ -12,7 +12,7 @@ use super::steps::Steps;
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
 use crate::units::{index, real, whole};
-use crate::workload::Optimizer;
+use crate::workload::{Model, Optimizer};
 
 /// "What makes the product come out."
 pub const REST: f64 = f64::INFINITY;
@@ -101,6 +101,11 @@ impl Inputs {
     #[must_use]
     pub fn family(&self) -> usize {
         index(whole(self.written(Id::Family)))
+    }
+
+    /// See [`crate::workload::model::Family::HAS_SEQUENCES`].
+    fn has_sequences(&self) -> bool {
+        Model::HAS_SEQUENCES.get(self.family()).is_none_or(|&has| has)
     }
 
     /// Keeps all values of a key that an expression reads.
@@ -327,7 +332,7 @@ impl Inputs {
         let batch = self.written(Id::GlobalBatch);
         // A batch in tokens is kept below zero.
         if batch < 0.0 {
-            let length = if self.family() == 0 { self.written(Id::SeqLen) } else { 1.0 };
+            let length = if self.has_sequences() { self.written(Id::SeqLen) } else { 1.0 };
             let sequences = -batch / length;
             self.put(Id::GlobalBatch, sequences.floor().max(1.0));
             if sequences.fract() != 0.0 || sequences < 1.0 {
@@ -377,17 +382,19 @@ impl Inputs {
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
     }
 
-    /// Keys of other families of models. A model that is no transformer has samples of one token, and all of a replica's in one pass.
+    /// Keys of other families of models. Without sequences a sample is one token, and all of a replica's are one microbatch.
     fn other_families(&mut self, dp: f64) {
-        let family = self.family();
-        let is_other = family != 0;
-        self.unused(true, IDLE[family.min(IDLE.len() - 1)], Removal::KeysOfAnotherFamily);
-        self.neutral(is_other, Id::SeqLen, 1.0, Removal::KeysOfAnotherFamily);
-        self.neutral(is_other, Id::FlashAttention, 0.0, Removal::KeysOfAnotherFamily);
+        let idle = IDLE[self.family().min(IDLE.len() - 1)];
+        let is_idle = |id: Id| idle.has(id as usize);
+        self.unused(true, idle, Removal::KeysOfAnotherFamily);
+        let has_sequences = self.has_sequences();
+        self.neutral(!has_sequences, Id::SeqLen, 1.0, Removal::KeysOfAnotherFamily);
         let samples = (self.key(Id::GlobalBatch) / dp).floor().max(1.0);
-        self.neutral(is_other, Id::MicroBatch, samples, Removal::KeysOfAnotherFamily);
-        self.neutral(!is_other, Id::TableShards, 1.0, Removal::KeysOfAnotherFamily);
-        self.neutral(!is_other || dp == 1.0, Id::OverlapEmbeddings, 1.0, Removal::OverlapWithoutTables);
+        self.neutral(!has_sequences, Id::MicroBatch, samples, Removal::KeysOfAnotherFamily);
+        self.neutral(is_idle(Id::FlashAttention), Id::FlashAttention, 0.0, Removal::KeysOfAnotherFamily);
+        self.neutral(is_idle(Id::TableShards), Id::TableShards, 1.0, Removal::KeysOfAnotherFamily);
+        let alone = is_idle(Id::OverlapEmbeddings) || dp == 1.0;
+        self.neutral(alone, Id::OverlapEmbeddings, 1.0, Removal::OverlapWithoutTables);
     }
 
     /// The tiers that are there, as they are written.

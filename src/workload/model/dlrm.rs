@@ -146,6 +146,8 @@ impl Family for Dlrm {
     /// Tables fill it.
     const LEVERS: &'static [&'static str] = &["npus", "table_shards", "precision.table", "optimizer"];
 
+    const HAS_SEQUENCES: bool = false;
+
     fn check(&self) -> Result<(), Infeasible> {
         let listed = self.rows.len() as u64;
         if listed > 1 && listed != self.tables {

@@ -11,6 +11,10 @@ pub trait Family: Copy {
     /// What makes a step fill less of an NPU, in the words of a sweep.
     const LEVERS: &'static [&'static str];
 
+    /// Whether a sample is a sequence of tokens, and a replica's samples go through in microbatches; else it is one token, and all of a
+    /// replica's go through in one pass.
+    const HAS_SEQUENCES: bool;
+
     /// Whether there can be such a model.
     ///
     /// # Errors
@@ -70,6 +74,9 @@ macro_rules! families {
 
             /// See [`Family::LEVERS`]; in the order of the list.
             pub const LEVERS: &'static [&'static [&'static str]] = &[$(<$family as Family>::LEVERS,)+];
+
+            /// See [`Family::HAS_SEQUENCES`]; in the order of the list.
+            pub const HAS_SEQUENCES: &'static [bool] = &[$(<$family as Family>::HAS_SEQUENCES,)+];
 
             /// See [`Family::check`].
             ///

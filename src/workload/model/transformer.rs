@@ -106,6 +106,8 @@ pub struct Transformer {
 impl Family for Transformer {
     const LEVERS: &'static [&'static str] = Reason::Memory.levers();
 
+    const HAS_SEQUENCES: bool = true;
+
     fn check(&self) -> Result<(), Infeasible> {
         self.check()
     }
