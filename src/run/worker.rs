@@ -320,7 +320,8 @@ impl<'a> Worker<'a> {
     /// Never with a row that is complete; polars says otherwise.
     pub fn measured(&mut self, run: &Anchor) -> Result<DataFrame, StoreError> {
         self.clear();
-        let id = self.sweep.id(&run.inputs, &mut self.canonical);
+        // What is the same at all points of the sweep need not be what the run has.
+        let id = point::id(&run.inputs, &mut self.canonical);
         self.row(id, (&run.inputs, 0), Some(BOUNDLESS), &Progress::default());
         Ok(self.table.frame()?)
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use starsweep::run::vocabulary;
-use starsweep::sweep::{Fidelity, resolve};
+use starsweep::sweep::{Fidelity, point, resolve};
 
 use crate::metrics::{number, rows};
-use crate::support::{code, run, sweep, text};
+use crate::support::{code, points, run, sweep, text};
 
 /// Plans of a small model on two nodes.
 pub const PLANS: &str = "
@@ -287,6 +287,25 @@ fn memory_that_is_far_from_the_account_is_told() {
     for share in [0.5, 1.6] {
         assert!(said(share)[0].ends_with("the difference is added to every point"), "{share}");
     }
+}
+
+#[test]
+fn a_run_has_the_id_of_its_point_whatever_the_sweep_holds_fixed() {
+    let id = |more: &str| {
+        let sweep = sweep(&format!("{PLANS}anchor: {{today: {{{TODAY}, {more}iteration_time: 1 s}}}}\n"));
+        let row = starsweep::run::anchor::row(&sweep).expect("a row").expect("a row of the run");
+        row.column("id").and_then(|ids| Ok(ids.str()?.get(0).map(str::to_owned))).expect("ids").expect("an id")
+    };
+    let point = |zero: u32, batch: u32| {
+        let [pp, plan] = ["pp: [1, 2, 4]", "tp: [1, 2, 4, 8]"];
+        let yaml = PLANS.replace(plan, "tp: 4").replace(pp, "pp: 2").replace("[1 seq, 2 seq]", "1 seq");
+        let yaml = yaml.replace("[none, full]", "none").replace("zero: 1", &format!("zero: {zero}"));
+        let sweep = sweep(&yaml.replace("32 seq", &format!("{batch} seq")));
+        String::from_utf8(point::id_text(sweep.id(&points(&sweep)[0], &mut Vec::new())).to_vec()).expect("text")
+    };
+    assert_eq!(id(""), point(1, 32));
+    assert_eq!(id("zero: 0, "), point(0, 32));
+    assert_eq!(id("zero: 0, global_batch: 64 seq, "), point(0, 64));
 }
 
 #[test]
