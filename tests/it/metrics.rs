@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use starsweep::results::metric::{MetricPart, Outcome};
+use starsweep::run::evaluate::Evaluation;
+use starsweep::sweep::bill::bill;
+use starsweep::sweep::key::Id;
 use starsweep::units::real;
 use starsweep::workload::program::Account;
-use starsweep::workload::{Job, Program, build};
+use starsweep::workload::{Job, Order, Program, build};
 
 use crate::support::{code, evaluate, points, run, sweep, text};
 
@@ -187,5 +191,35 @@ fn what_the_local_memory_bounds_is_the_same_in_both_evaluators_and_grows_as_its_
     assert!(bound(&slow) > bound(&fast));
     for (fast, slow) in fast.iter().zip(&slow).filter(|pair| is(pair.0, "closed_form")) {
         assert!(number(slow, "memory_time_s") > 10.0 * number(fast, "memory_time_s"));
+    }
+}
+
+#[test]
+fn no_metric_reads_which_npus_are_neighbours() {
+    // A row that has the report of the row before, at another order, keeps its metrics.
+    for inputs in points(&sweep(PRICED)) {
+        let (job, system, result) = evaluate(&inputs);
+        let Ok(Evaluation { footprint, report }) = result else { continue };
+        let values = |job: &Job| {
+            let outcome = Outcome {
+                job,
+                system: &system,
+                npus: inputs.key(Id::Npus),
+                bill: bill(&inputs),
+                unseen: 0.0,
+                footprint: Some(&footprint),
+                report: Some(&report),
+            };
+            let dims = 0..inputs.dim_count();
+            let of =
+                |metric: &MetricPart| dims.clone().map(|dim| metric.part().value(&outcome, dim)).collect::<Vec<_>>();
+            MetricPart::ALL.iter().map(of).collect::<Vec<_>>()
+        };
+        let Job::Training(mut training) = job else { panic!("{job:?} is no training") };
+        let before = values(&job);
+        for order in Order::ALL {
+            training.plan.order = order;
+            assert_eq!(values(&Job::Training(training)), before, "{order:?}");
+        }
     }
 }

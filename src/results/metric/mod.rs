@@ -107,6 +107,9 @@ pub enum Scope {
 }
 
 /// One column of results, or one for each dimension.
+///
+/// A value follows from the outcome, but not from which NPUs are neighbours (`plan.order` of its job): where nothing else moved and a
+/// row has the report of the row before, it has its values too, and no metric is asked again.
 pub trait Metric {
     /// Its unit.
     fn unit(&self) -> Unit;
