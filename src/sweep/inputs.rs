@@ -1,18 +1,21 @@
 //! The inputs of one point: a value for every slot, and the ones that follow from others.
 
+use std::sync::Arc;
+
 use super::algorithm::Written;
 use super::bits::Bits;
 use super::expression::Environment;
 use super::family::IDLE;
 use super::fidelity;
 use super::key::{self, Default, DimId, EACH, Id, SLOTS, Slot, TierId, dim_slot, tier_slot};
+use super::recompute;
 use super::removal::Removal;
 use super::sizes::Lists;
 use super::steps::Steps;
 use crate::system::MAX_DIMS;
 use crate::system::memory::MAX_TIERS;
 use crate::units::{index, real, whole};
-use crate::workload::{Model, Optimizer};
+use crate::workload::{Model, Optimizer, Recompute};
 
 /// "What makes the product come out."
 pub const REST: f64 = f64::INFINITY;
@@ -36,6 +39,8 @@ pub struct Inputs {
     removed: u32,
     /// The sizes that names are.
     lists: Lists,
+    /// The sets of what is computed again that are tried beside each other.
+    sets: Arc<[Recompute]>,
 }
 
 const _: () = assert!(key::NAMES_FROM <= Bits::CAPACITY, "a bit for each key");
@@ -82,6 +87,7 @@ impl Inputs {
             dims: 0,
             removed: 0,
             lists: Lists::default(),
+            sets: Arc::default(),
         }
     }
 
@@ -89,6 +95,12 @@ impl Inputs {
     #[must_use]
     pub fn with_lists(self, lists: Lists) -> Self {
         Self { lists, ..self }
+    }
+
+    /// With the sets of what is computed again that are tried beside each other.
+    #[must_use]
+    pub fn with_sets(self, sets: Arc<[Recompute]>) -> Self {
+        Self { sets, ..self }
     }
 
     /// The sizes that stand at a key.
@@ -377,9 +389,22 @@ impl Inputs {
         }
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         self.unused(self.is_written(Id::OptimizerBytes), OF_STATES, Removal::PartsOfWrittenStates);
+        self.modules();
         self.other_families(dp);
         let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// Modules to be computed again that the model lacks: a set that comes to another of its axis is not tried beside it.
+    fn modules(&mut self) {
+        let written = recompute::of(self.written(Id::Recompute));
+        if written.done(Recompute::MODULES) == written || self.read.has(Id::Recompute as usize) {
+            return;
+        }
+        let done = written.done(recompute::lacking(self));
+        if done != written && self.has_sequences() && self.sets.contains(&done) {
+            self.remove(Removal::ModulesOfAnotherModel);
+        }
     }
 
     /// Keys of other families of models. Without sequences a sample is one token, and all of a replica's are one microbatch.

@@ -1,11 +1,13 @@
 //! Recomputation as people write it: a level, a module of Megatron's, or several with `+` between them.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use super::key::Key;
+use super::axis::Axis;
+use super::inputs::Inputs;
+use super::key::{Id, Key};
 use crate::input::diagnostic::{Diagnostic, quoted, suggest};
 use crate::input::tree::Node;
-use crate::units::{index, whole};
+use crate::units::{index, narrow, whole};
 use crate::workload::recompute::{Part, Recompute};
 
 /// What stands between the parts of a set.
@@ -78,6 +80,31 @@ pub fn number(set: Recompute) -> f64 {
 #[must_use]
 pub fn of(number: f64) -> Recompute {
     Recompute::from_bits(u16::try_from(whole(number)).unwrap_or_default())
+}
+
+/// The sets of an axis of the key alone, beside which a point may be tried: see [`super::Removal::ModulesOfAnotherModel`].
+#[must_use]
+pub fn tried(axes: &[Axis]) -> Arc<[Recompute]> {
+    let is_alone = |axis: &&Axis| axis.touched == [narrow(Id::Recompute as u64)];
+    let values = axes.iter().filter(is_alone).flat_map(|axis| &axis.alternatives);
+    values.filter_map(|alternative| alternative.value(Id::Recompute as usize)).map(of).collect()
+}
+
+/// Parts that no layer of a model has: of a mixture of experts with a dense layer now and then, none of a dense MLP.
+#[must_use]
+pub fn lacking(inputs: &Inputs) -> Recompute {
+    let key = |id: Id| inputs.key(id);
+    let has_experts = key(Id::Experts) > 0.0;
+    let has_dense = !has_experts || key(Id::MoeEvery) > 1.0 || key(Id::DenseLayers) > 0.0;
+    let lacks = [
+        (has_experts, Part::Moe),
+        (has_experts, Part::MoeActivation),
+        (has_experts && key(Id::Shared) > 0.0, Part::SharedExperts),
+        (has_dense, Part::Mlp),
+        (has_dense, Part::MlpActivation),
+        (key(Id::KvRank) > 0.0, Part::LatentUp),
+    ];
+    lacks.into_iter().filter(|lacks| !lacks.0).fold(Recompute::NONE, |lacking, lacks| lacking.with(lacks.1))
 }
 
 /// A value of the key as people write it.

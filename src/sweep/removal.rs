@@ -65,11 +65,13 @@ pub enum Removal {
     KeysOfAnotherFamily,
     /// Overlap of all-to-alls of embeddings that do not exist.
     OverlapWithoutTables,
+    /// Modules to be computed again that the model lacks, beside the same without them.
+    ModulesOfAnotherModel,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -99,6 +101,7 @@ impl Removal {
         Self::PartsOfWrittenStates,
         Self::KeysOfAnotherFamily,
         Self::OverlapWithoutTables,
+        Self::ModulesOfAnotherModel,
     ];
 
     /// The name in a preview.
@@ -134,6 +137,7 @@ impl Removal {
             Self::PartsOfWrittenStates => "master and moment beside precision.optimizer",
             Self::KeysOfAnotherFamily => "keys of another family of models",
             Self::OverlapWithoutTables => "overlap_embeddings at dp = 1",
+            Self::ModulesOfAnotherModel => "recompute of modules that the model lacks",
         }
     }
 
@@ -191,6 +195,9 @@ impl Removal {
             Self::PartsOfWrittenStates => &[Id::OptimizerBytes, Id::MasterBytes, Id::MomentBytes],
             Self::KeysOfAnotherFamily => &family::ALL,
             Self::OverlapWithoutTables => &[Id::OverlapEmbeddings, Id::Family, Id::Dp],
+            Self::ModulesOfAnotherModel => {
+                &[Id::Recompute, Id::Family, Id::Experts, Id::Shared, Id::MoeEvery, Id::DenseLayers, Id::KvRank]
+            }
         }
     }
 }

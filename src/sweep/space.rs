@@ -9,12 +9,14 @@ use super::key::{
 };
 use super::moved::Moved;
 use super::point::Canonical;
+use super::recompute::tried;
 use super::removal::Removal;
 use super::rule::Rule;
 use super::scope::{Before, reads};
 use super::sizes::Lists;
 use super::steps::Steps;
 use crate::system::MAX_DIMS;
+use crate::workload::Recompute;
 
 /// All points of a sweep: axes, slowest first, and the rules that remove combinations before they are tried.
 #[derive(Debug, Clone)]
@@ -64,8 +66,10 @@ impl Space {
             strides[k - 1] = axes[k].len.saturating_mul(strides[k]);
         }
         let has_families = has_families(&axes, &base);
+        let has_modules = tried(&axes).iter().any(|&set| set.done(Recompute::MODULES) != set);
+        let is_module = |slot: Slot| has_modules && slot as usize == Id::Recompute as usize;
         let steps_of = |axis: &Axis| {
-            let followed = axis.touched.iter().filter(|&&slot| has_families || is_followed(slot));
+            let followed = axis.touched.iter().filter(|&&slot| has_families || is_followed(slot) || is_module(slot));
             followed.fold(Steps::NONE, |steps, &slot| steps.and(Steps::of(slot as usize)))
         };
         let steps = axes.iter().map(steps_of).collect();
@@ -343,7 +347,7 @@ impl<'a> Cursor<'a> {
             space,
             digits: space.digits(start),
             index: start,
-            inputs: Inputs::new(&space.base).with_lists(space.lists.clone()),
+            inputs: Inputs::new(&space.base).with_lists(space.lists.clone()).with_sets(tried(&space.axes)),
             unchanged: None,
             standing: 0,
         };

@@ -53,6 +53,10 @@ impl Part {
         "shared_experts",
     ];
 
+    /// Parts that are done with another: what is within it.
+    const WITHIN: [(Self, Self); 3] =
+        [(Self::MlpActivation, Self::Mlp), (Self::MoeActivation, Self::Moe), (Self::SharedExperts, Self::Moe)];
+
     /// Whether it stands alone: it says what happens to all of a layer.
     #[must_use]
     pub const fn is_level(self) -> bool {
@@ -73,6 +77,13 @@ impl Recompute {
     pub const FULL: Self = Self::of(Part::Layer);
     /// Every second linear layer.
     pub const ALTERNATE: Self = Self::of(Part::Alternate);
+    /// What not every model has.
+    pub const MODULES: Self = Self::of(Part::LatentUp)
+        .with(Part::Mlp)
+        .with(Part::MlpActivation)
+        .with(Part::Moe)
+        .with(Part::MoeActivation)
+        .with(Part::SharedExperts);
     /// Sets with a name of their own, beside those of single parts.
     pub const SETS: [(&'static str, Self); 2] = [("none", Self::NONE), ("selective", Self::SELECTIVE)];
     /// How many sets there are, with those that make no sense.
@@ -108,6 +119,21 @@ impl Recompute {
         self.0 >> part as u16 & 1 == 1
     }
 
+    /// What of it is done in a layer that lacks some parts: without these, and without what is done with another part.
+    #[must_use]
+    pub const fn done(self, lacking: Self) -> Self {
+        let mut done = Self(self.0 & !lacking.0);
+        let mut k = 0;
+        while k < Part::WITHIN.len() {
+            let (part, whole) = Part::WITHIN[k];
+            if done.has(whole) {
+                done.0 &= !Self::of(part).0;
+            }
+            k += 1;
+        }
+        done
+    }
+
     /// Its parts.
     pub fn parts(self) -> impl Iterator<Item = Part> {
         Part::ALL.into_iter().filter(move |&part| self.has(part))
@@ -117,5 +143,20 @@ impl Recompute {
     #[must_use]
     pub fn is_sound(self) -> bool {
         self.0.count_ones() < 2 || !self.parts().any(Part::is_level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_layer_lacks_is_not_done_and_what_is_within_another_part_is_done_once() {
+        let moe = Recompute::of(Part::Moe);
+        let experts = moe.with(Part::MoeActivation).with(Part::SharedExperts);
+        assert_eq!(experts.with(Part::Norms).done(experts), Recompute::of(Part::Norms));
+        assert_eq!(experts.done(Recompute::NONE), moe);
+        assert_eq!(experts.done(moe), Recompute::of(Part::MoeActivation).with(Part::SharedExperts));
+        assert_eq!(Recompute::FULL.done(experts), Recompute::FULL);
     }
 }

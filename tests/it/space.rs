@@ -7,11 +7,11 @@ use starsweep::run::evaluate::Evaluator;
 use starsweep::run::{self, vocabulary};
 use starsweep::sweep::key::{DIMS_FROM, DimId, Id, NAMES_FROM, SLOTS, TIERS_FROM, dim_slot};
 use starsweep::sweep::point::{Question, id, id_text};
-use starsweep::sweep::{Remover, Sweep, resolve};
+use starsweep::sweep::{Remover, Sweep, recompute, resolve};
 
 use starsweep::units::{real, whole};
 
-use crate::support::{evaluate, points, read, sweep};
+use crate::support::{evaluate, evaluations, points, read, sweep};
 
 const RICH: &str = "
 define:
@@ -323,6 +323,48 @@ fn offload_without_any_tier_is_tried_once_whatever_is_written_first() {
             "define: {bare: {pool: none}, rich: {pool: {capacity: 1 TB, bandwidth: 64 GB/s}}}\nmemory: [bare, rich]";
         let found = points(&sweep(&of_eight(&format!("{memory}\nplan: {{zero: 1, offload_optimizer: {order}}}"))));
         assert_eq!(found.len(), 1 + 2, "{order}");
+    }
+}
+
+/// A mixture of 8 NPUs, one of whose layers in so many is one of experts.
+fn mixture(every: u32, plan: &str) -> String {
+    of_eight(&format!(
+        "model.experts: 8\nmodel.topk: 2\nmodel.moe_ffn: 2048\nmodel.moe_every: {every}\nplan: {{{plan}}}"
+    ))
+}
+
+#[test]
+fn modules_that_a_model_lacks_are_not_multiplied() {
+    let sets = |yaml: &str| {
+        let found = points(&sweep(yaml));
+        found.iter().map(|inputs| recompute::text(inputs.key(Id::Recompute)).expect("a set")).collect::<Vec<_>>()
+    };
+    let dense = |words: &str| sets(&of_eight(&format!("plan: {{recompute: {words}}}")));
+    assert_eq!(dense("[none, moe, layernorm, layernorm+moe_act, mla_up_proj+shared_experts]"), ["none", "layernorm"]);
+    // Nothing stands for it, or it is alone.
+    assert_eq!(dense("[moe, layernorm+moe]"), ["moe", "layernorm+moe"]);
+    assert_eq!(dense("moe"), ["moe"]);
+    let words = "recompute: [none, mlp, moe, moe+moe_act, moe_act]";
+    assert_eq!(sets(&mixture(1, words)), ["none", "moe", "moe_act"]);
+    assert_eq!(sets(&mixture(2, words)), ["none", "mlp", "moe", "moe_act"]);
+    // Whoever asks for a module by name keeps it.
+    let asked = of_eight("plan: {recompute: [none, moe]}\nwhere: {with: recompute.moe}");
+    assert_eq!(sets(&asked), ["moe"]);
+    let two = "model.experts: [0, 8]\nmodel.topk: 2\nplan: {recompute: [none, moe, full], tp: [1, 2]}";
+    assert_eq!(points(&sweep(&of_eight(two))).len(), 2 * (2 + 3));
+}
+
+#[test]
+fn modules_that_are_not_multiplied_change_nothing() {
+    let of = |yaml: &str| evaluations(yaml).remove(0);
+    let dense = |words: &str| of(&of_eight(&format!("plan: {{tp: 8, recompute: {words}}}")));
+    for words in ["moe", "moe_act", "shared_experts", "mla_up_proj"] {
+        assert_eq!(dense(words), dense("none"), "{words}");
+    }
+    assert_eq!(dense("mlp+mlp_act"), dense("mlp"));
+    let plan = |words: &str| of(&mixture(1, &format!("tp: 8, ep: 8, zero: 1, recompute: {words}")));
+    for (words, same) in [("mlp+mlp_act", "none"), ("moe+moe_act+shared_experts", "moe")] {
+        assert_eq!(plan(words), plan(same), "{words}");
     }
 }
 
