@@ -387,12 +387,21 @@ impl Inputs {
             let lacks = self.lacks_tier(self.written(id)) || none;
             self.neutral(lacks, id, -1.0, Removal::OffloadWithoutTier);
         }
+        self.weights_of_their_own();
         self.unused(dense, OF_EXPERTS, Removal::ExpertKeysWithoutExperts);
         self.unused(self.is_written(Id::OptimizerBytes), OF_STATES, Removal::PartsOfWrittenStates);
         self.modules();
         self.other_families(dp);
         let alone = [tp * cp, pp, dp].iter().filter(|&&degree| degree > 1.0).count() <= 1;
         self.neutral(alone, Id::Order, 0.0, Removal::OrderOfOneDegree);
+    }
+
+    /// Where the master copy is cut like the weights and stays, a framework may keep no other: then there are no weights to offload.
+    fn weights_of_their_own(&mut self) {
+        let is_master = self.key(Id::MasterOnly) == 1.0 && self.key(Id::Zero) == 3.0;
+        if is_master && self.key(Id::OffloadOptimizer) < 0.0 {
+            self.neutral(true, Id::OffloadWeights, -1.0, Removal::OffloadOfNoWeights);
+        }
     }
 
     /// Modules to be computed again that the model lacks: a set that comes to another of its axis is not tried beside it.

@@ -67,11 +67,13 @@ pub enum Removal {
     OverlapWithoutTables,
     /// Modules to be computed again that the model lacks, beside the same without them.
     ModulesOfAnotherModel,
+    /// Offload of weights where the master copy is the weights.
+    OffloadOfNoWeights,
 }
 
 impl Removal {
     /// Every removal, in the order in which they are counted.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::NetworkSize,
         Self::WorldSize,
         Self::BatchTokens,
@@ -102,6 +104,7 @@ impl Removal {
         Self::KeysOfAnotherFamily,
         Self::OverlapWithoutTables,
         Self::ModulesOfAnotherModel,
+        Self::OffloadOfNoWeights,
     ];
 
     /// The name in a preview.
@@ -138,6 +141,9 @@ impl Removal {
             Self::KeysOfAnotherFamily => "keys of another family of models",
             Self::OverlapWithoutTables => "overlap_embeddings at dp = 1",
             Self::ModulesOfAnotherModel => "recompute of modules that the model lacks",
+            Self::OffloadOfNoWeights => {
+                "offload_weights where the master copy is the weights (software.master_only, zero = 3)"
+            }
         }
     }
 
@@ -198,6 +204,7 @@ impl Removal {
             Self::ModulesOfAnotherModel => {
                 &[Id::Recompute, Id::Family, Id::Experts, Id::Shared, Id::MoeEvery, Id::DenseLayers, Id::KvRank]
             }
+            Self::OffloadOfNoWeights => &[Id::OffloadWeights, Id::OffloadOptimizer, Id::MasterOnly, Id::Zero],
         }
     }
 }

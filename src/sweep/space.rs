@@ -191,6 +191,9 @@ impl Space {
             ids(&[Id::Family, Id::GlobalBatch, Id::Dp])
         } else if is(Id::RemoteMemory) {
             (TIERS_FROM..NAMES_FROM).chain([Id::Chakra as usize]).collect()
+        } else if is(Id::OffloadWeights) {
+            let others = [Id::MasterOnly, Id::Zero, Id::OffloadOptimizer].map(|id| id as usize);
+            (TIERS_FROM..NAMES_FROM).chain(others).collect()
         } else if OFFLOADS.iter().any(|&id| is(id)) {
             (TIERS_FROM..NAMES_FROM).collect()
         } else if is(Id::Capacity) {

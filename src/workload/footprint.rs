@@ -109,7 +109,9 @@ impl Footprint {
 fn parts(training: &Training, share: &Share, stage: &Stage, keeping: &Keeping) -> offload::Parts {
     let Training { precision, plan, .. } = training;
     let (held, shards) = (share.parameters(training, stage), share.weight_shards);
-    let weight = if keeping.master_only && plan.zero == 3 { 0.0 } else { precision.weight };
+    // Where the master copy lives in a tier, weights have a copy of their own, which passes read.
+    let is_master = keeping.master_only && plan.zero == 3 && plan.offload_optimizer.is_none();
+    let weight = if is_master { 0.0 } else { precision.weight };
     [
         weight * (held.dense / shards.dense + held.expert / shards.expert),
         in_flight(training, share, stage, keeping),

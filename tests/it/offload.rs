@@ -10,7 +10,7 @@ use starsweep::units::{Bandwidth, Bytes, Delay, Time, real};
 use starsweep::workload::program::{Account, Beside, Phase, Work};
 use starsweep::workload::{Footprint, Infeasible, Job, Reason, check};
 
-use crate::support::{points, sweep};
+use crate::support::{evaluations, points, sweep};
 use crate::validation::{COMBINATIONS, both, differences, spread};
 
 /// A point of a model of 8 layers of 12 h^2 weights, h = 4096, and few words, with two tiers.
@@ -214,4 +214,33 @@ proptest! {
         let (with, without) = (held(&job), held(&plain));
         prop_assert!(with.total() <= without.total(), "{:?} {:?}", with, without);
     }
+}
+
+#[test]
+fn where_the_master_copy_is_the_weights_there_are_none_to_offload() {
+    let yaml = |plan: &str| {
+        format!(
+            "model: {{layers: 8, hidden: 4096, heads: 32, ffn: 16384, mlp: relu2, vocab: 1000}}\nseq_len: 4096\nglobal_batch: 64 seq\n\
+             precision: bf16\nsoftware: {{master_only: true}}\ncluster: {{npu: {{preset: H100-SXM-80GB, hbm: 900 GB}}, \
+             network: {{a: {{block: switch, size: 16, bandwidth: 450 GB/s}}}}}}\nmemory: {{{HOST}}}\nplan: {{{plan}}}\n"
+        )
+    };
+    let of = |plan: &str| evaluations(&yaml(plan));
+    let [plain] = of("zero: 3")[..] else { panic!("one point") };
+    assert_eq!((plain.footprint.weights, plain.footprint.offloaded), (Bytes::ZERO, Bytes::ZERO));
+    for weights in ["host", "[none, host]", "[host, none]"] {
+        assert_eq!(of(&format!("zero: 3, offload_weights: {weights}")), [plain], "{weights}");
+    }
+    assert_eq!(of("zero: [2, 3], offload_weights: [none, host]").len(), 3);
+    // Where that lives in a tier, passes read another copy, which may live there too: 2 B a weight beside 12 B of states, in 16 shards.
+    let [states, both] = of("zero: 3, offload_optimizer: host, offload_weights: [none, host]")[..] else {
+        panic!("two points")
+    };
+    let weights = states.footprint.weights.as_real();
+    assert!((states.footprint.offloaded.as_real() / weights - 6.0).abs() < 1e-6, "{states:?}");
+    assert!(both.footprint.weights.as_real() < weights && both.footprint.offloaded > states.footprint.offloaded);
+    assert_eq!(
+        both.footprint.total() + both.footprint.offloaded,
+        states.footprint.total() + states.footprint.offloaded
+    );
 }
