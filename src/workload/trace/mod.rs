@@ -5,8 +5,10 @@
 mod chain;
 mod check;
 mod circle;
+mod collectives;
 pub mod fault;
 pub mod graph;
+mod messages;
 mod wait;
 
 pub use fault::{Fault, Spot};
