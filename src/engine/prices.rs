@@ -164,6 +164,9 @@ impl<'a> Prices<'a> {
             let (time, sent) = self.operation(operation, tally);
             tally.is_beyond |= time == Time::MAX;
             let account = operation.account as usize;
+            if operation.account.is_data_parallel() {
+                tally.data_busy += time;
+            }
             match operation.work {
                 Work::Compute(_) => {
                     pair.computing += time;
@@ -171,7 +174,6 @@ impl<'a> Prices<'a> {
                     tally.exposed[account] += time;
                 }
                 _ if operation.is_data_stream() => {
-                    tally.data_busy += time;
                     tally.data_sent += sent;
                     tally.exposed[account] += time;
                 }

@@ -97,6 +97,12 @@ impl Account {
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
+
+    /// Whether it is data parallelism's, beside the rest or not.
+    #[must_use]
+    pub const fn is_data_parallel(self) -> bool {
+        matches!(self, Self::Data | Self::Gather)
+    }
 }
 
 /// One operation of a block. Operations of a block run one after the other; those of the data stream beside them.

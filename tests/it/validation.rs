@@ -11,7 +11,10 @@ use starsweep::system::rules::Rules;
 use starsweep::system::topology::Topology;
 use starsweep::system::{Dimension, Network, System};
 use starsweep::units::{Bandwidth, Bytes, Time};
+use starsweep::workload::program::Account;
 use starsweep::workload::{self, Job, Placement, Program, Reason};
+
+use crate::support::points;
 
 /// Both evaluators on one point; none if it cannot exist.
 pub fn both(job: &Job, system: &System) -> Option<[Report; 2]> {
@@ -183,7 +186,7 @@ cluster:
   network:
     node: {block: switch, size: [2, 4, 8], bandwidth: 450 GB/s}
     leaf: {block: switch, size: [1, 4], bandwidth: [10 GB/s, 50 GB/s]}
-plan: {dp: rest, zero: [0, 1, 2, 3], overlap_dp: [false, true], micro_batch_size: 1 seq}
+plan: {dp: rest, zero: [0, 1, 2, 3], overlap_dp: [false, true], prefetch: [false, true], micro_batch_size: 1 seq}
 ";
 
 #[test]
@@ -198,6 +201,17 @@ fn data_parallel_traffic_goes_on_as_long_by_both_evaluators() {
     let [median, _, worst] = spread(&mut beside);
     let farthest = &beside.last().expect("a point").1;
     assert!(median <= 0.002 && worst <= 0.01, "{median} {worst}: {farthest}");
+}
+
+#[test]
+fn what_data_parallel_traffic_exposes_is_a_part_of_the_time_in_which_it_goes_on() {
+    for inputs in points(&resolve(ALONE, &[], &vocabulary()).expect("a sweep")) {
+        let (job, system) = Evaluator::question(&inputs);
+        for report in both(&job, &system).into_iter().flatten() {
+            let exposed = report.exposed(Account::Data) + report.exposed(Account::Gather);
+            assert!(exposed <= report.data_busy + Time::picoseconds(1000), "{report:?}");
+        }
+    }
 }
 
 /// Interleaved pipelines alone, whose messages are not short beside a pass of a chunk.

@@ -323,12 +323,12 @@ impl Simulation<'_> {
         self.enter(k);
     }
 
-    /// A chunk goes on, or rests: of a collective of the data stream that is told, as time in which it waits is not its own.
+    /// A chunk goes on, or rests: of a data-parallel collective that is told, as time in which it waits is not its own.
     pub(super) fn goes_on(&mut self, k: u32, starts: bool) {
         let Of::Collective(collective) = self.chunks.all[k as usize].of else { return };
         let Open { run, operation, .. } = self.chunks.collectives[collective as usize];
         let run = &mut self.runs[run as usize];
-        if run.gives_way(operation) {
+        if run.is_data_parallel(operation) {
             run.data(self.clock.now(), starts);
         }
     }

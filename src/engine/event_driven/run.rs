@@ -197,6 +197,11 @@ impl<'a> Run<'a> {
         self.accounts.get(operation as usize) == Some(&On::Account(Account::Data))
     }
 
+    /// Whether an operation is data-parallel communication.
+    pub fn is_data_parallel(&self, operation: u32) -> bool {
+        matches!(self.accounts.get(operation as usize), Some(On::Account(account)) if account.is_data_parallel())
+    }
+
     /// Starts of operations are to be kept.
     pub fn keep_starts(&mut self) {
         self.starts = vec![0; self.waits.len()];
@@ -218,7 +223,7 @@ impl<'a> Run<'a> {
         *active = if starts { *active + 1 } else { *active - 1 };
         // A collective goes on while one of its chunks does.
         let is_collective = matches!(self.node(operation).work, Work::Collective { .. });
-        if on == On::Account(Account::Data) && !is_collective {
+        if self.is_data_parallel(operation) && !is_collective {
             self.data(now, starts);
         }
     }

@@ -1,8 +1,8 @@
 //! `dp_busy`: time in which data-parallel communication goes on, hidden or not.
 //!
-//! Its latencies, and its chunks on their way through the dimensions. What it waits for does not count: a dimension that other
-//! traffic uses, gradients that are not there yet, weights that are not needed yet. Nor does the time that computations lose
-//! beside it.
+//! Its latencies, and its chunks on their way through the dimensions, those of weights that are not asked for ahead too. What it
+//! waits for does not count: a dimension that other traffic uses, gradients that are not there yet, weights that are not needed
+//! yet. Nor does the time that computations lose beside it.
 
 use super::{Metric, Outcome, Scope};
 use crate::units::Unit;
