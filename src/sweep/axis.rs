@@ -115,6 +115,16 @@ impl Axis {
         (&self.alternatives[k], digit - self.starts[k])
     }
 
+    /// How often a slot is set in it, by inner axes too.
+    #[must_use]
+    pub fn times(&self, slot: Slot) -> usize {
+        let of = |alternative: &Alternative| {
+            let own = alternative.settings.iter().filter(|setting| setting.slot == slot).count();
+            own + alternative.axes.iter().map(|axis| axis.times(slot)).sum::<usize>()
+        };
+        self.alternatives.iter().map(of).sum()
+    }
+
     /// Calls `visit` with every alternative, inner ones too.
     pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Self, &'a Alternative)) {
         for alternative in &self.alternatives {

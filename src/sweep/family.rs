@@ -150,7 +150,7 @@ impl Resolver<'_> {
         if frame.axes.iter().any(|axis| touches(axis, Id::Family)) {
             return;
         }
-        if self.walker.has_failed(Id::Family as usize, frame) {
+        if self.walker.has_failed(Id::Family as usize, frame, 0) {
             self.walker.unread.push("model".to_owned());
             return;
         }

@@ -93,7 +93,7 @@ impl Resolver<'_> {
 
     /// What a sweep asks of the closed form that only the event-driven engine knows, and the reverse.
     pub(super) fn beyond_the_closed_form(&mut self, lines: &[Line], frame: &Frame) {
-        if self.walker.has_failed(Id::Fidelity as usize, frame) {
+        if self.walker.has_failed(Id::Fidelity as usize, frame, 0) {
             return;
         }
         if Self::has_event_driven(frame) {

@@ -52,10 +52,10 @@ impl Walker {
             frame.settings.push((narrow((DIM_NAMES_FROM + k) as u64), number, *place));
             let (base, over) = base_and_over(nodes);
             let path = format!("cluster.network.{k}");
-            let mut line = Frame::default();
+            let (mut line, since) = (Frame::default(), self.written.len());
             self.section(&path, base, &over, &mut line, None);
             if !self.is_unread(&path) {
-                self.note_lacking(key::DIMS_FROM + k * DIM_KEYS.len(), DIM_KEYS, name, *place, &line);
+                self.note_lacking((key::DIMS_FROM + k * DIM_KEYS.len(), DIM_KEYS), (name, *place), &line, since);
             }
             self.unread.retain(|unread| *unread != path);
             self.note_blocks(k, &line);

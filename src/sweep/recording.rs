@@ -119,7 +119,7 @@ impl Resolver<'_> {
         let is_closed =
             |slot: Slot, value: f64| slot as usize == Id::Fidelity as usize && value == Fidelity::ClosedForm.number();
         let mut closed =
-            !frame.surely_sets(Id::Fidelity as usize) && !self.walker.has_failed(Id::Fidelity as usize, frame);
+            !frame.surely_sets(Id::Fidelity as usize) && !self.walker.has_failed(Id::Fidelity as usize, frame, 0);
         closed |= frame.settings.iter().any(|setting| is_closed(setting.0, setting.1));
         for axis in &frame.axes {
             axis.visit(&mut |_, alternative| {

@@ -1,15 +1,41 @@
 //! What must be written: keys of the model, of each line of the network, of each tier, of the machine.
 
-use super::axis::Axis;
+use super::axis::{Alternative, Axis};
 use super::family;
 use super::inputs::REST;
-use super::key::{self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, dim_slot};
+use super::key::{self, DIM_KEYS, DIMS_FROM, Default, DimId, Id, KEYS, Key, Slot, dim_slot};
 use super::resolve::Resolver;
-use super::walk::{Frame, Line};
+use super::space::always_sets;
+use super::walk::{Frame, Line, Walker};
 use crate::input::diagnostic::{Diagnostic, Place};
 use crate::system::MAX_DIMS;
 use crate::system::collective::Collective;
 use crate::units::narrow;
+
+impl Walker {
+    /// Whether a slot was written and could not be read: more often, since so many keys were written, than a frame has it.
+    pub(super) fn has_failed(&self, slot: usize, frame: &Frame, since: usize) -> bool {
+        let slot = narrow(slot as u64);
+        let written = self.written[since..].iter().filter(|&&written| written == slot).count();
+        let fixed = frame.settings.iter().filter(|setting| setting.0 == slot).count();
+        written > fixed + frame.axes.iter().map(|axis| axis.times(slot)).sum::<usize>()
+    }
+
+    /// Remembers which required keys, from a slot on, a line or a tier lacks that was begun when so many keys were written.
+    pub(super) fn note_lacking(
+        &mut self,
+        (from, keys): (usize, &[Key]),
+        (name, place): (&str, Place),
+        frame: &Frame,
+        since: usize,
+    ) {
+        for (slot, _) in (from..).zip(keys).filter(|(_, key)| key.default == Default::Required) {
+            if !frame.surely_sets(slot) && !self.has_failed(slot, frame, since) {
+                self.lacking.push((slot, name.to_owned(), place));
+            }
+        }
+    }
+}
 
 impl Resolver<'_> {
     /// Keys that must be written.
@@ -20,7 +46,9 @@ impl Resolver<'_> {
             if key.default != Default::Required || is_collective || !self.is_missing(slot, key.path, frame) {
                 continue;
             }
-            if family::of(slot).is_some_and(|family| frame.surely_sets_of_family(slot, family)) {
+            // Which family it is may be what is wrong.
+            let is_open = self.walker.has_failed(Id::Family as usize, frame, 0);
+            if family::of(slot).is_some_and(|family| is_open || frame.surely_sets_of_family(slot, family)) {
                 continue;
             }
             let section = key.path.split('.').next().unwrap_or(key.path);
@@ -55,7 +83,7 @@ impl Resolver<'_> {
 
     /// Whether a key is nowhere: what was written and could not be read has been complained about.
     fn is_missing(&self, slot: usize, path: &str, frame: &Frame) -> bool {
-        !frame.surely_sets(slot) && !self.walker.has_failed(slot, frame) && !self.walker.is_unread(path)
+        !frame.surely_sets(slot) && !self.walker.has_failed(slot, frame, 0) && !self.walker.is_unread(path)
     }
 
     /// Keys that a line of the network or a tier must have.
@@ -131,38 +159,21 @@ impl Resolver<'_> {
         self.rest_of_npus(frame);
     }
 
-    /// A `rest` is what is left of `npus`.
+    /// A `rest` is what is left of `npus`, which must be known wherever there is one.
     pub(super) fn rest_of_npus(&mut self, frame: &Frame) {
-        let is_rest = |slot: usize| {
-            let fixed = frame
-                .settings
-                .iter()
-                .find(|setting| setting.0 as usize == slot && setting.1 == REST)
-                .map(|setting| setting.2);
-            fixed.or_else(|| {
-                let mut place = None;
-                for axis in &frame.axes {
-                    axis.visit(&mut |axis, alternative| {
-                        if alternative
-                            .settings
-                            .iter()
-                            .any(|setting| setting.slot as usize == slot && setting.value == REST)
-                        {
-                            place = Some(axis.place);
-                        }
-                    });
-                }
-                place
-            })
-        };
-        let any_rest = (0..MAX_DIMS).find_map(|k| is_rest(dim_slot(k, DimId::Size)));
-        if let Some(place) = any_rest
-            && !frame.surely_sets(Id::Npus as usize)
-        {
+        let npus = Id::Npus as usize;
+        let fixed = frame.settings.iter().any(|&(slot, value, _)| slot as usize == npus && value != REST);
+        if fixed || frame.axes.iter().any(|axis| always_sets(axis, npus)) {
+            return;
+        }
+        let own =
+            frame.settings.iter().find(|setting| is_open_size(setting.0, setting.1)).map(|setting| (setting.2, None));
+        if let Some((place, cluster)) = own.or_else(|| frame.axes.iter().find_map(open_rest)) {
+            let cluster = cluster.unwrap_or("cluster");
             self.complain(
                 Diagnostic::error("`size: rest` needs to know how many NPUs there are")
                     .at(place)
-                    .help("write `npus: 2048` in `cluster`"),
+                    .help(format!("write `npus: 2048` in `{cluster}`")),
             );
         }
     }
@@ -184,4 +195,27 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// Whether a value is the `rest` of a dimension's size.
+fn is_open_size(slot: Slot, value: f64) -> bool {
+    value == REST && (0..MAX_DIMS).any(|dim| dim_slot(dim, DimId::Size) == slot as usize)
+}
+
+/// Where an axis has a `rest` in an alternative that does not know `npus`, and the name of the cluster that lacks them.
+fn open_rest(axis: &Axis) -> Option<(Place, Option<&str>)> {
+    let npus = Id::Npus as usize;
+    let is_known = |alternative: &&Alternative| {
+        alternative.value(npus).is_some_and(|value| value != REST)
+            || alternative.axes.iter().any(|axis| always_sets(axis, npus))
+    };
+    let is_open = |alternative: &Alternative| {
+        alternative.settings.iter().any(|setting| is_open_size(setting.slot, setting.value))
+    };
+    axis.alternatives.iter().filter(|alternative| !is_known(alternative)).find_map(|alternative| {
+        let place = is_open(alternative).then_some((axis.place, None));
+        let (place, cluster) = place.or_else(|| alternative.axes.iter().find_map(open_rest))?;
+        let own = (axis.name == "cluster").then_some(alternative.label.as_str());
+        Some((place, cluster.or(own)))
+    })
 }

@@ -321,7 +321,7 @@ fn is_followed(slot: Slot) -> bool {
 }
 
 /// Whether every alternative of an axis gives a slot a value that is no `rest`.
-fn always_sets(axis: &Axis, slot: usize) -> bool {
+pub(super) fn always_sets(axis: &Axis, slot: usize) -> bool {
     let sets = |alternative: &Alternative| {
         let mut settings = alternative.settings.iter();
         settings.any(|setting| setting.slot as usize == slot && setting.value.is_finite())

@@ -311,10 +311,10 @@ impl Walker {
             }
             let tier = tier_number(&below, self);
             let is_none = matches!(&first.value, Value::Text(text) if text == "none");
-            let mut inner = Frame::default();
+            let (mut inner, since) = (Frame::default(), self.written.len());
             self.section(&below, first, &over, &mut inner, None);
             if let Some(k) = tier.filter(|_| !is_none) {
-                self.note_lacking(key::TIERS_FROM + k * TIER_KEYS.len(), TIER_KEYS, name, place, &inner);
+                self.note_lacking((key::TIERS_FROM + k * TIER_KEYS.len(), TIER_KEYS), (name, place), &inner, since);
             }
             frame.settings.append(&mut inner.settings);
             frame.axes.append(&mut inner.axes);
@@ -341,25 +341,6 @@ impl Walker {
         }
         self.tiers.push(name.to_owned());
         true
-    }
-
-    /// Whether a slot was written and could not be read.
-    pub fn has_failed(&self, slot: usize, frame: &Frame) -> bool {
-        let sets = |axis: &Axis| axis.touched.iter().any(|&touched| touched as usize == slot);
-        let somewhere = frame.settings.iter().any(|setting| setting.0 as usize == slot) || frame.axes.iter().any(sets);
-        !somewhere && self.written.contains(&narrow(slot as u64))
-    }
-
-    /// Remembers which required keys of a line or a tier are not set.
-    pub(super) fn note_lacking(&mut self, from: usize, keys: &[Key], name: &str, place: Place, frame: &Frame) {
-        for (k, key) in keys.iter().enumerate() {
-            if key.default == super::key::Default::Required
-                && !frame.surely_sets(from + k)
-                && !self.has_failed(from + k, frame)
-            {
-                self.lacking.push((from + k, name.to_owned(), place));
-            }
-        }
     }
 
     /// The name of an alternative, as a value of its own.

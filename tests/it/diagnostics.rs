@@ -117,10 +117,12 @@ mistakes! {
     a_recommendation_model_has_no_layers: instead("GPT-3-175B", "{preset: DLRM-MLPerf, layers: [3, 4]}");
     a_family_with_tables_is_said: instead("GPT-3-175B", "{tables: 8, rows: 1000, embedding_dim: 64}");
     an_unknown_family_gets_the_nearest: instead("GPT-3-175B", "{family: dlmr, tables: 8}");
+    a_family_of_an_alternative_is_one_mistake: instead("GPT-3-175B", "[{family: dlmr, tables: 8}, DLRM-MLPerf]").replace("seq_len: 2048\n", "");
     a_missing_model_is_named: instead("model: GPT-3-175B\n", "");
     a_missing_sequence_is_named: instead("seq_len: 2048\n", "");
     a_missing_batch_is_named: instead("global_batch: 1536 seq\n", "");
     a_missing_bandwidth_is_named: instead("bandwidth: 450 GB/s, ", "");
+    a_missing_bandwidth_of_an_alternative_is_named: with("define:\n  one: {a: {block: ring, size: 8, bandwidth: 1 GB/s}}\n  two: {a: {block: ring, size: 8}}\ncluster.network: [one, two]").replace(&WHOLE[WHOLE.find("  network:").expect("a network")..WHOLE.find("plan:").expect("a plan")], "");
     a_missing_network_is_named: WHOLE.split("  network:").next().expect("a head").to_owned();
     a_list_for_each_dimension_is_written_as_lines: instead(
         &WHOLE[WHOLE.find("    nvlink").expect("a network")..WHOLE.find("plan:").expect("a plan")],
@@ -157,6 +159,7 @@ mistakes! {
     an_alternative_network_has_one_rest: with("define:\n  two: {a: {block: ring, size: rest, bandwidth: 1 GB/s}, b: {block: ring, size: rest, bandwidth: 1 GB/s}}\n  one: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}").replace("  network:\n    nvlink: {block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}\n    leaf: {block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}\n", "  network: [one, two]\n");
     a_dimension_that_no_network_has_is_unknown: with("where: {inner: tp <= dim7.size}");
     rest_needs_the_number_of_npus: instead("  npus: 64\n", "");
+    rest_needs_the_number_of_npus_in_its_alternative: with("define:\n  many: {npus: 64, network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n  some: {network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\ncluster: [many, some]\ncluster.npu: H100-SXM-80GB").replace(&WHOLE[WHOLE.find("cluster:").expect("a cluster")..WHOLE.find("plan:").expect("a plan")], "");
     a_key_is_set_once: with("zip: {job: {one: {seq_len: 4096}}}");
     a_product_is_numbered_below_2_to_the_53: instead(
         "bandwidth: 450 GB/s",
@@ -375,6 +378,21 @@ fn a_price_that_only_some_alternatives_have_is_worth_a_caution() {
     // A memory without the tier has nothing to pay for.
     let tier = "define: {bare: {pool: none}, rich: {pool: {capacity: 1 TB, bandwidth: 64 GB/s, price: 2 k$}}}\nmemory: [bare, rich]";
     assert_eq!(cautions(&with(&format!("{tier}\nderive: {{pools: npus * pool.price}}"))), [""; 0]);
+}
+
+#[test]
+fn the_rest_of_an_alternative_is_left_of_its_own_npus() {
+    let yaml = instead("  npus: 64\n", "").replace(
+        &WHOLE[WHOLE.find("cluster:").expect("a cluster")..WHOLE.find("plan:").expect("a plan")]
+            .replace("  npus: 64\n", ""),
+        "",
+    ) + "define:\n  many: {npus: [32, 64], network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n  \
+           few: {network: {a: {block: ring, size: 16, bandwidth: 1 GB/s}}}\ncluster: [many, few]\ncluster.npu: H100-SXM-80GB\n";
+    let sweep = resolve(&yaml.replace("tp: 8, pp: 8", "tp: 8"), &[], &vocabulary())
+        .unwrap_or_else(|errors| panic!("{errors:#?}"));
+    let npus: Vec<f64> =
+        crate::support::points(&sweep).iter().map(|inputs| inputs.key(starsweep::sweep::key::Id::Npus)).collect();
+    assert_eq!(npus, [32.0, 64.0, 16.0]);
 }
 
 #[test]
