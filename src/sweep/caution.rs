@@ -10,6 +10,7 @@ use super::key::{
 use super::recompute;
 use super::resolve::{Resolver, defaults};
 use super::rule::Rule;
+use super::sizes::single_sizes;
 use super::walk::surely_sets;
 use crate::input::diagnostic::{Diagnostic, Place, Source};
 use crate::input::tree::{Entry, Node, Value};
@@ -52,6 +53,7 @@ impl Resolver<'_> {
                 }
             }
         }
+        cautions.extend(single_sizes(space));
         cautions.extend(idle_under_our_rules(space));
         cautions.extend(unsent_by_the_reference(space));
         for (section, rules) in [("where", &space.filters[..]), ("derive", &space.derived), ("require", require)] {

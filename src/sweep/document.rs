@@ -12,6 +12,7 @@ use super::outside::RELATIVE_TO;
 use super::preset;
 use super::recompute;
 use super::resolve::TOP;
+use super::sizes;
 use crate::units::{Unit, human, index, plain, whole};
 use crate::workload::strategy::Strategy;
 use crate::workload::{Optimizer, Schedule};
@@ -98,7 +99,7 @@ fn push_key(text: &mut String, key: &Key) {
         Kind::Flag => "`true`, `false`".to_owned(),
         Kind::Tier => "`none` or the name of a tier".to_owned(),
         Kind::Path => format!("a path, `{}`", key.example()),
-        Kind::Sizes { .. } => format!("sizes, `{}`", key.example()),
+        Kind::Sizes { most } => format!("up to {most} sizes of at most {}, `{}`", sizes::MOST, key.example()),
     };
     let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name(), default_text(key), key.doc);
 }

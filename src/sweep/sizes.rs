@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use super::Space;
 use super::axis::Axis;
-use super::key::{KEYS, Key, Kind, Slot};
+use super::key::{Id, KEYS, Key, Kind, Slot};
 use super::leaf::expected;
 use super::walk::{Frame, Walker, twice};
 use crate::input::diagnostic::Diagnostic;
 use crate::input::tree::{Node, Value};
-use crate::units::{index, whole};
+use crate::units::{index, real, whole};
 
 /// What stands between sizes.
 const AND: char = '-';
 /// The largest size.
-const MOST: u64 = 1_000_000_000;
+pub(super) const MOST: u64 = 1_000_000_000;
 
 /// The sizes that names are, by the numbers of names; none for names that are no sizes.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,53 @@ impl Lists {
 fn read(text: &str) -> Result<Vec<u64>, &str> {
     let size = |part: &str| part.parse().ok().filter(|size| (1..=MOST).contains(size));
     text.split(AND).map(str::trim).map(|part| size(part).ok_or(part)).collect()
+}
+
+/// What is wrong with a part of a text that is no size.
+fn wrong(part: &str, text: &str) -> String {
+    let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if part.is_empty() {
+        format!("a size is missing in `{text}`")
+    } else if is_number && part.bytes().any(|byte| byte != b'0') {
+        format!("`{part}` is more than a size may be, {MOST}")
+    } else {
+        format!("`{part}` is no size")
+    }
+}
+
+/// What a list of sizes has one size for each of.
+fn each_of(key: &Key) -> &'static str {
+    if key.path == KEYS[Id::Rows as usize].path { "table" } else { "layer behind its input" }
+}
+
+/// How sizes are written.
+fn how(key: &Key) -> String {
+    format!("write whole numbers from 1 to {MOST} with `{AND}` between them: `{}: {}`", key.name(), key.example())
+}
+
+/// Lists of single sizes that look as if they were one MLP, or the rows of all tables: a list is an axis.
+pub(super) fn single_sizes(space: &Space) -> Vec<Diagnostic> {
+    let tables = space.base[Id::Tables as usize];
+    let mut cautions = Vec::new();
+    for axis in &space.axes {
+        axis.visit(&mut |axis, alternative| {
+            let is_first = std::ptr::eq(alternative, &raw const axis.alternatives[0]);
+            let (&[slot], true) = (axis.touched.as_slice(), is_first) else { return };
+            let Some(key) = KEYS.get(slot as usize).filter(|_| is_sizes(slot as usize)) else { return };
+            let sizes: Vec<&str> = axis.alternatives.iter().map(|alternative| alternative.label.as_str()).collect();
+            let is_rows = slot as usize == Id::Rows as usize;
+            let looks_like_one = if is_rows { real(sizes.len() as u64) == tables } else { sizes.len() > 1 };
+            if !looks_like_one || sizes.len() == 1 || sizes.iter().any(|size| size.contains(AND)) {
+                return;
+            }
+            let what = if is_rows { "of equal tables each" } else { "of one layer each" };
+            let name = key.name();
+            let message = format!("the list of `{name}` is an axis of {} models with a `{name}` {what}", sizes.len());
+            let help = format!("sizes of one model have `{AND}` between them: `{name}: {}`", sizes.join("-"));
+            cautions.push(Diagnostic::caution(message).at(axis.place).help(help));
+        });
+    }
+    cautions
 }
 
 /// Whether sizes stand in a slot.
@@ -84,17 +132,19 @@ fn sizes_of(key: &Key, node: &Node) -> Result<String, Diagnostic> {
         Value::Number(number) if number.fract() == 0.0 && *number >= 1.0 => whole(*number).to_string(),
         _ => return Err(expected(key, node)),
     };
+    let name = key.name();
     let sizes = read(&text).map_err(|part| {
-        let what =
-            if part.is_empty() { format!("a size is missing in `{text}`") } else { format!("`{part}` is no size") };
-        let help = format!("write whole numbers from 1 with `{AND}` between them: `{}: {}`", key.name(), key.example());
-        Diagnostic::error(format!("`{}: {text}`: {what}", key.name())).at(node.place).help(help)
+        Diagnostic::error(format!("`{name}: {text}`: {}", wrong(part, &text))).at(node.place).help(how(key))
     })?;
     if sizes.len() > most {
-        let message = format!("`{}` has {} sizes, and there may be {most}", key.name(), sizes.len());
-        let help = "many tables are described by one size, which all of them have: their mean";
-        let diagnostic = Diagnostic::error(message).at(node.place);
-        return Err(if key.name() == "rows" { diagnostic.help(help) } else { diagnostic });
+        let (found, each) = (sizes.len(), each_of(key));
+        let message = format!("`{name}` has {found} sizes, and at most {most} may stand there: one for each {each}");
+        let help = if each == "table" {
+            "many tables are described by one size, which all of them have: their mean"
+        } else {
+            "leave out the narrowest: they cost least"
+        };
+        return Err(Diagnostic::error(message).at(node.place).help(help));
     }
     Ok(sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(&AND.to_string()))
 }

@@ -111,6 +111,8 @@ mistakes! {
     a_size_stands_behind_each_hyphen: instead("GPT-3-175B", "{preset: DLRM-MLPerf, top_mlp: [512-1, 512-256-]}");
     sizes_are_no_mapping: instead("GPT-3-175B", "{preset: DLRM-MLPerf, rows: {from: 1, to: 8, times: 2}}");
     many_tables_have_one_size: instead("GPT-3-175B", &format!("{{preset: DLRM-MLPerf, rows: {}}}", ["7"; 33].join("-")));
+    a_size_has_a_limit: instead("GPT-3-175B", "{preset: DLRM-MLPerf, rows: 5000000000, top_mlp: 0-1}");
+    an_mlp_has_so_many_layers: instead("GPT-3-175B", "{preset: DLRM-MLPerf, bottom_mlp: 13-12-11-10-9-8-7-6-5-4-3-2-128}");
     every_table_has_its_rows: instead("GPT-3-175B", "{preset: DLRM-MLPerf, tables: 25}");
     a_dense_vector_is_as_wide_as_an_embedding: instead("GPT-3-175B", "{preset: DLRM-MLPerf, embedding_dim: 64}");
     a_recommendation_model_has_its_keys: instead("GPT-3-175B", "{family: dlrm, tables: 8, rows: 1000, embedding_dim: 64, top_mlp: 512-1}");
@@ -378,6 +380,25 @@ fn a_price_that_only_some_alternatives_have_is_worth_a_caution() {
     // A memory without the tier has nothing to pay for.
     let tier = "define: {bare: {pool: none}, rich: {pool: {capacity: 1 TB, bandwidth: 64 GB/s, price: 2 k$}}}\nmemory: [bare, rich]";
     assert_eq!(cautions(&with(&format!("{tier}\nderive: {{pools: npus * pool.price}}"))), [""; 0]);
+}
+
+#[test]
+fn a_list_of_widths_that_looks_like_one_mlp_is_worth_a_caution() {
+    let model = "{family: dlrm, tables: 3, rows: ROWS, embedding_dim: 64, dense_features: 16, bottom_mlp: BOTTOM, top_mlp: TOP}";
+    let said = |rows: &str, bottom: &str, top: &str| {
+        let model = model.replace("ROWS", rows).replace("BOTTOM", bottom).replace("TOP", top);
+        cautions(
+            &instead("GPT-3-175B", &model).replace("seq_len: 2048\n", "").replace("tp: 8, pp: 8", "table_shards: 2"),
+        )
+    };
+    assert_eq!(
+        said("[10, 20, 30]", "128-64", "[1024, 512, 1]"),
+        [
+            "the list of `rows` is an axis of 3 models with a `rows` of equal tables each",
+            "the list of `top_mlp` is an axis of 3 models with a `top_mlp` of one layer each",
+        ]
+    );
+    assert_eq!(said("[10, 20]", "[128-64, 64]", "[1]"), [""; 0]);
 }
 
 #[test]
