@@ -94,6 +94,29 @@ pub const ALL: [Id; OF_TRANSFORMERS.len() + OF_DLRMS.len() + 2] = {
     all
 };
 
+/// Keys of a plan that a family does not heed, and what it lacks for them. What it refuses it heeds.
+type Unheeded = (&'static [Id], &'static str);
+
+/// What each family does not heed besides the keys that others alone have.
+const UNHEEDED: [&[Unheeded]; Model::NAMES.len()] = [&[], &UNHEEDED_BY_DLRMS];
+
+const UNHEEDED_BY_DLRMS: [Unheeded; 6] = [
+    (&[Id::Ep, Id::Etp, Id::OverlapEp, Id::Dispatcher, Id::ExpertImbalance], "has no experts"),
+    (&[Id::Vpp, Id::Schedule, Id::LayerSplit, Id::OverlapPp, Id::ScatterGather], "has no pipeline"),
+    (&[Id::CpKind, Id::SequenceParallel, Id::OverlapTp, Id::OverlapTpBackward], "has no sequences that are split"),
+    (&[Id::MicroBatch], "takes all samples of a replica at once"),
+    (&[Id::Prefetch, Id::ScatterGradients], "has no weights of layers that are sharded"),
+    (&[Id::Order], "has `dp` alone"),
+];
+
+/// Why a family does not heed a key; nothing if it does.
+#[must_use]
+pub fn why_unheeded(family: usize, slot: usize) -> Option<&'static str> {
+    let other = IDLE[family].has(slot).then_some("has no use for it");
+    let has = |unheeded: &&Unheeded| unheeded.0.iter().any(|&id| id as usize == slot);
+    other.or_else(|| UNHEEDED[family].iter().find(has).map(|unheeded| unheeded.1))
+}
+
 /// The family that alone has a key.
 #[must_use]
 pub fn of(slot: usize) -> Option<usize> {

@@ -19,6 +19,7 @@ mod foreign;
 pub mod framework;
 pub mod freeze;
 pub mod identity;
+mod idle;
 pub mod inputs;
 pub mod key;
 pub mod leaf;

@@ -18,7 +18,7 @@ use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
 use super::sizes::{Lists, is_sizes};
 use super::walk::{Frame, Line, Walker, merge};
-use super::{Space, Sweep, caution, circle, freeze, identity, rule};
+use super::{Space, Sweep, caution, circle, freeze, identity, idle, rule};
 use crate::input::diagnostic::{Diagnostic, Place, Source, suggest};
 use crate::input::tree::{Entry, Node, Value, parse};
 use crate::system::MAX_DIMS;
@@ -274,7 +274,10 @@ impl Resolver<'_> {
         }
         let lists = Lists::of(&self.walker.names);
         let space = Space::new(frame.axes, base, filters, derived).with_lists(lists);
-        let cautions = self.cautions(&space, &require, &defined);
+        let mut cautions = self.cautions(&space, &require, &defined);
+        if !is_collective {
+            cautions.extend(idle::cautions(&space, &frame.settings));
+        }
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
         let place = |name: &str| lines.iter().find(|line| line.0 == name).map_or_else(Place::default, |line| line.1);
         let sweep = Sweep {

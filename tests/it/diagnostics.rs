@@ -383,6 +383,50 @@ fn a_price_that_only_some_alternatives_have_is_worth_a_caution() {
 }
 
 #[test]
+fn a_value_that_changes_nothing_is_worth_a_caution() {
+    let plan = |plan: &str| cautions(&instead("tp: 8, pp: 8", plan));
+    assert_eq!(
+        plan(
+            "tp: 8, pp: 1, ep: 8, etp: 2, vpp: 4, schedule: gpipe, cp_kind: all_gather, table_shards: [2], zero_shard: 2"
+        ),
+        [
+            "`ep` changes nothing: no model has experts",
+            "`etp` changes nothing: no model has experts",
+            "`vpp` changes nothing: `pp` is 1 at every point",
+            "`schedule` changes nothing: `pp` is 1 at every point",
+            "`cp_kind` changes nothing: `cp` is 1 at every point",
+            "`zero_shard` changes nothing: `zero` is 0 at every point",
+            "`table_shards` changes nothing: every model is a `transformer`, which has no use for it",
+        ]
+    );
+    assert_eq!(plan("tp: 8, pp: 8, dp: 1, zero: 1"), ["`zero` changes nothing: `dp` is 1, `cp` is 1 at every point"]);
+    // Defaults, what is switched off, and what matters at some point.
+    assert_eq!(plan("tp: 8, pp: 1, ep: 1, vpp: 1, schedule: 1f1b, table_shards: 1, overlap_dp: false"), [""; 0]);
+    assert_eq!(plan("tp: 1, pp: 1, sequence_parallel: false, overlap_pp: false, overlap_embeddings: false"), [""; 0]);
+    assert_eq!(plan("tp: 8, pp: [1, 2], vpp: 2, zero: 1, order: dp-tp-pp"), [""; 0]);
+    let experts = |models: &str| cautions(&instead("GPT-3-175B", models).replace("tp: 8, pp: 8", "ep: 8"));
+    assert_eq!(experts("[Llama-3-8B, Mixtral-8x7B]"), [""; 0]);
+    assert_eq!(experts("[Llama-3-8B, DLRM-MLPerf]"), ["`ep` changes nothing: no model has experts"]);
+}
+
+#[test]
+fn a_value_that_no_recommendation_model_heeds_is_worth_a_caution() {
+    let models = instead("GPT-3-175B", "[DLRM-MLPerf, DLRM-Criteo-Kaggle]");
+    let plan =
+        "ep: 8, vpp: 4, schedule: gpipe, micro_batch_size: 4 seq, reduce_scatter: false, zero: 1, table_shards: 4";
+    let said = cautions(&models.replace("tp: 8, pp: 8", plan));
+    let whys = [
+        ("seq_len", "has no use for it"),
+        ("ep", "has no experts"),
+        ("vpp", "has no pipeline"),
+        ("schedule", "has no pipeline"),
+        ("micro_batch_size", "takes all samples of a replica at once"),
+        ("reduce_scatter", "has no weights of layers that are sharded"),
+    ];
+    assert_eq!(said, whys.map(|(key, why)| format!("`{key}` changes nothing: every model is a `dlrm`, which {why}")));
+}
+
+#[test]
 fn a_list_of_widths_that_looks_like_one_mlp_is_worth_a_caution() {
     let model = "{family: dlrm, tables: 3, rows: ROWS, embedding_dim: 64, dense_features: 16, bottom_mlp: BOTTOM, top_mlp: TOP}";
     let said = |rows: &str, bottom: &str, top: &str| {

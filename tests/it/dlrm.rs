@@ -2,7 +2,8 @@
 
 use starsweep::run::evaluate::Evaluator;
 use starsweep::sweep::Inputs;
-use starsweep::sweep::key::Id;
+use starsweep::sweep::family::why_unheeded;
+use starsweep::sweep::key::{Default, Id, KEYS, Kind};
 use starsweep::system::System;
 use starsweep::system::collective::Collective;
 use starsweep::system::kernel::Kernel;
@@ -230,6 +231,40 @@ fn what_a_plan_of_transformers_has_is_refused_with_its_reason() {
         assert_eq!(step(SMALL, 4, &format!("plan: {{{plan}}}\n")).reason(), None, "{plan}");
     }
     assert_eq!(step(SMALL, 3, "").reason(), Some(Reason::BatchPerReplica));
+}
+
+#[test]
+fn a_plan_changes_a_step_with_the_keys_that_it_heeds_and_with_no_other() {
+    // Six tables: 2 of them, or 3 halves, are the most of 4 NPUs.
+    let model = SMALL.replace("tables: 8", "tables: 6");
+    let with = |plan: &str| {
+        let yaml = format!(
+            "model: {model}\nglobal_batch: 4096 samples\nprecision: fp16\nmemory: {{host: {{capacity: 1 TB, bandwidth: 64 GB/s}}}}\n\
+             cluster: {{npu: A100-SXM-80GB, npus: 4, network: {{a: {{block: switch, size: rest, bandwidth: 300 GB/s}}}}}}\nplan: {{zero: 1{plan}}}\n"
+        );
+        evaluate(&points(&sweep(&yaml)).remove(0))
+            .2
+            .map(|it| (it.report.total, it.footprint))
+            .map_err(|refused| refused.reason)
+    };
+    let usual = with("");
+    for (slot, key) in KEYS.iter().enumerate().filter(|(_, key)| key.path.starts_with("plan.")) {
+        let other = match (key.name(), key.kind) {
+            // What is left for it, and what is written.
+            ("dp" | "zero", _) => continue,
+            ("micro_batch_size", _) => "2 seq",
+            (_, Kind::Count { .. }) => "2",
+            (_, Kind::Choice(words)) => words[words.len() - 1],
+            (_, Kind::Flag) if key.default == Default::Is(1.0) => "false",
+            (_, Kind::Flag) => "true",
+            (_, Kind::Recompute) => "full",
+            (_, Kind::Tier) => "host",
+            (_, Kind::Ratio) => "1.5",
+            (name, _) => panic!("{name} is of no kind that is tried here"),
+        };
+        let changes = with(&format!(", {}: {other}", key.name())) != usual;
+        assert_eq!(changes, why_unheeded(1, slot).is_none(), "{}: {other}", key.name());
+    }
 }
 
 /// Recommendation models on networks of one and of two dimensions.
