@@ -125,6 +125,12 @@ impl Inputs {
         self.read = self.read.with(slot);
     }
 
+    /// Whether an expression reads a key, all of whose values are kept.
+    #[must_use]
+    pub const fn is_read(&self, slot: usize) -> bool {
+        self.read.has(slot)
+    }
+
     /// The value of a slot as it counts; NaN if there is none.
     #[inline]
     #[must_use]

@@ -6,6 +6,7 @@ pub mod anchor;
 pub mod axis;
 pub mod bill;
 mod bits;
+mod canonical;
 mod caution;
 mod circle;
 pub mod collectives;

@@ -451,3 +451,51 @@ fn the_values_of_all_are_called_as_they_are_written() {
     assert_eq!(labels("plan.sequence_parallel"), ["false", "true"]);
     assert_eq!(labels("plan.micro_batch_size"), ["1 seq", "2 seq", "4 seq"]);
 }
+
+/// Points with tiers, of which nothing holds anything, or one the optimizer's states.
+const TIERS: &str = "
+model: GPT-3-13B
+seq_len: 2048
+global_batch: 64 seq
+npu: H100-SXM-80GB
+network: {a: {block: ring, size: 8, bandwidth: 100 GB/s}}
+define: {one: {host: {capacity: 1 TB, bandwidth: 64 GB/s}}}
+memory: [one]
+plan: {offload_optimizer: [none, host]}
+";
+
+fn ids_of(yaml: &str) -> Vec<u64> {
+    ids(&sweep(yaml))
+}
+
+#[test]
+fn tiers_of_other_alternatives_leave_ids_as_they_are() {
+    let before = ids_of(TIERS);
+    assert_eq!(before.len(), 2);
+    // One that comes first by its name, in an alternative of its own, and one that comes last.
+    let more = "{aged: {capacity: 2 TB, bandwidth: 32 GB/s}, pool: {capacity: 3 TB, bandwidth: 16 GB/s}}";
+    let other = TIERS.replace("define: {one:", &format!("define: {{two: {more}, one:"));
+    let longer =
+        other.replace("memory: [one]", "memory: [two, one]").replace("[none, host]", "[none, host, aged, pool]");
+    let after = ids_of(&longer);
+    assert!(before.iter().all(|id| after.contains(id)), "{before:?} {after:?}");
+    // Nothing and one of two, nothing and the one.
+    assert_eq!((after.len(), after.iter().collect::<HashSet<_>>().len()), (5, 5));
+    // A tier by another name is the same.
+    assert_eq!(ids_of(&TIERS.replace("host", "dram")), before);
+}
+
+#[test]
+fn what_a_tier_is_like_that_holds_nothing_is_in_no_id() {
+    let before = ids_of(TIERS);
+    let longer = ids_of(&TIERS.replace("bandwidth: 64 GB/s", "bandwidth: [128 GB/s, 64 GB/s]"));
+    assert_eq!(longer.len(), 3);
+    assert!(before.iter().all(|id| longer.contains(id)), "{before:?} {longer:?}");
+    assert_ne!(ids_of(&TIERS.replace("bandwidth: 64 GB/s", "bandwidth: 64 GB/s, price: 1 k$"))[0], before[0]);
+    assert_ne!(ids_of(&TIERS.replace("{host: {capacity: 1 TB, bandwidth: 64 GB/s}}", "{host: none}"))[0], before[0]);
+    // What an expression reads is tried, and told apart.
+    let read =
+        TIERS.replace("bandwidth: 64 GB/s", "bandwidth: [128 GB/s, 64 GB/s]") + "derive: {fast: host.bandwidth}\n";
+    let read = ids_of(&read);
+    assert_eq!((read.len(), read.iter().collect::<HashSet<_>>().len()), (4, 4));
+}
