@@ -1,19 +1,19 @@
-//! Keys of a plan that are written once and change nothing at any point: which, and why.
+//! What is written once and changes nothing at any point: keys of a plan, parts of a layer, tiers; and why.
 //!
 //! Values of an axis that change nothing are not tried, and a preview counts them ([`Removal`](super::Removal)); one value has no
 //! such line. What is switched off where there is none of it is no mistake, as `overlap_dp: false` on one NPU.
-
-use itertools::Itertools as _;
 
 use super::Space;
 use super::axis::Axis;
 use super::family;
 use super::inputs::Inputs;
-use super::key::{Default, Id, KEYS, Key, Kind, Slot};
+use super::key::{Default, Id, KEYS, Key, Kind, OFFLOADS, Slot, TierId, tier_slot};
+use super::recompute;
 use super::walk::surely_sets;
-use crate::input::diagnostic::{Diagnostic, Place, Source, quoted};
+use crate::input::diagnostic::{Diagnostic, Place, Source};
 use crate::units::{plain, real};
 use crate::workload::Model;
+use crate::workload::recompute::Part;
 
 /// What a key needs to matter: at some point one of these keys, in each of the groups, at another value than this.
 type Needs = &'static [&'static [(Id, f64)]];
@@ -40,6 +40,14 @@ const NEEDS: [(Id, Needs); 13] = [
             &[(Id::Tp, 1.0), (Id::Cp, 1.0), (Id::Dp, 1.0)],
         ],
     ),
+];
+
+/// Parts of a layer that a model has with a key of its own.
+const OWNERS: [(Part, Id); 4] = [
+    (Part::LatentUp, Id::KvRank),
+    (Part::Moe, Id::Experts),
+    (Part::MoeActivation, Id::Experts),
+    (Part::SharedExperts, Id::Shared),
 ];
 
 /// A space with what is the same at all of its points.
@@ -78,11 +86,46 @@ impl Points<'_> {
         if missing.iter().all(|need| need.0 == Id::Experts) {
             return Some(("no model has experts".to_owned(), "remove it: it is for models with `experts`".to_owned()));
         }
-        let degrees = missing.iter().filter(|need| need.0 != Id::Experts);
-        let (names, values): (Vec<&str>, Vec<String>) =
-            degrees.map(|&(id, idle)| (KEYS[id as usize].name(), plain(idle))).unzip();
-        let stands = names.iter().zip(values).map(|(name, value)| format!("`{name}` is {value}")).join(", ");
-        Some((format!("{stands} at every point"), format!("remove it, or write more of {}", quoted(&names))))
+        let names: Vec<String> = missing
+            .iter()
+            .filter(|need| need.0 != Id::Experts)
+            .map(|need| format!("`{}`", KEYS[need.0 as usize].name()))
+            .collect();
+        let (idle, verb) = (plain(missing[0].1), if names.len() == 1 { "is" } else { "are" });
+        let why = format!("{} {verb} {idle} at every point", names.join(" and "));
+        Some((why, format!("remove it, or let {} be more than {idle}", names.join(" or "))))
+    }
+
+    /// Parts of layers that are to be computed again and that no model has.
+    fn idle_parts(&self, recompute: &[(f64, Place)]) -> Vec<Diagnostic> {
+        let mut cautions = Vec::new();
+        for (part, owner) in OWNERS {
+            let named = recompute.iter().find(|(value, _)| recompute::of(*value).has(part));
+            if let Some(&(_, place)) = named.filter(|_| !self.may(owner, &|value| value != 0.0)) {
+                let (name, owner) = (Part::NAMES[part as usize], KEYS[owner as usize].name());
+                let message = format!("`{name}` of `recompute` changes nothing: no model has `{owner}`");
+                cautions.push(Diagnostic::caution(message).at(place).help(format!("leave `{name}` out")));
+            }
+        }
+        cautions
+    }
+
+    /// Tiers that nothing lives in, that cost nothing and that no expression reads.
+    fn idle_tiers(&self, tiers: &[String], written: &[(Slot, f64, Place)]) -> Vec<Diagnostic> {
+        let mut cautions = Vec::new();
+        for (tier, name) in tiers.iter().enumerate() {
+            let is_used = OFFLOADS.iter().any(|&user| self.may(user, &|value| value == real(tier as u64)));
+            let slots = tier_slot(tier, TierId::Capacity)..tier_slot(tier + 1, TierId::Capacity);
+            let capacity = written.iter().find(|setting| setting.0 as usize == slots.start);
+            let counts = |slot: usize| self.first.is_read(slot);
+            let is_paid = written.iter().any(|setting| setting.0 as usize == tier_slot(tier, TierId::Price));
+            if let Some(&(_, _, place)) = capacity.filter(|_| !is_used && !is_paid && !slots.clone().any(counts)) {
+                let caution = Diagnostic::caution(format!("nothing lives in the tier `{name}`: it changes nothing"));
+                let caution = caution.help(format!("write `plan: {{offload_optimizer: {name}}}`, or remove the tier"));
+                cautions.push(if place.source == Source::Preset { caution } else { caution.at(place) });
+            }
+        }
+        cautions
     }
 }
 
@@ -93,21 +136,31 @@ fn is_said(key: &Key, slot: Slot, value: f64) -> bool {
     key.default != Default::Is(value) && !is_off
 }
 
-/// Keys of training with one value that says something and changes nothing.
-pub fn cautions(space: &Space, settings: &[(Slot, f64, Place)]) -> Vec<Diagnostic> {
+/// What is written of training and changes nothing: keys with one value, parts of `recompute`, tiers.
+pub fn cautions(space: &Space, settings: &[(Slot, f64, Place)], tiers: &[String]) -> Vec<Diagnostic> {
     let points = Points { space, first: space.cursor(0).inputs };
     // A list of one value is that value.
     let alone = |axis: &Axis| match (axis.touched.as_slice(), axis.alternatives.as_slice()) {
         (&[slot], [only]) => only.value(slot as usize).map(|value| (slot, value, axis.place)),
         _ => None,
     };
-    let written = settings.iter().copied().chain(space.axes.iter().filter_map(alone));
-    let own = written.filter(|written| written.2.source != Source::Preset);
+    let fixed = settings.iter().copied().chain(space.axes.iter().filter_map(alone));
+    let own = fixed.filter(|fixed| fixed.2.source != Source::Preset);
     let caution = |(slot, value, place): (Slot, f64, Place)| {
         // Keys of a model are held against its family before.
         let key = KEYS.get(slot as usize).filter(|key| !key.path.starts_with("model.") && is_said(key, slot, value))?;
         let (why, help) = points.why_idle(slot as usize)?;
         Some(Diagnostic::caution(format!("`{}` changes nothing: {why}", key.name())).at(place).help(help))
     };
-    own.filter_map(caution).collect()
+    let mut cautions: Vec<Diagnostic> = own.filter_map(caution).collect();
+    let mut written = settings.to_vec();
+    for axis in &space.axes {
+        axis.visit(&mut |axis, alternative| {
+            written.extend(alternative.settings.iter().map(|setting| (setting.slot, setting.value, axis.place)));
+        });
+    }
+    let of_recompute = written.iter().filter(|setting| setting.0 as usize == Id::Recompute as usize);
+    cautions.extend(points.idle_parts(&of_recompute.map(|setting| (setting.1, setting.2)).collect::<Vec<_>>()));
+    cautions.extend(points.idle_tiers(tiers, &written));
+    cautions
 }

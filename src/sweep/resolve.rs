@@ -276,7 +276,7 @@ impl Resolver<'_> {
         let space = Space::new(frame.axes, base, filters, derived).with_lists(lists);
         let mut cautions = self.cautions(&space, &require, &defined);
         if !is_collective {
-            cautions.extend(idle::cautions(&space, &frame.settings));
+            cautions.extend(idle::cautions(&space, &frame.settings, &self.walker.tiers));
         }
         let identity = identity::of(&space, &require, &columns, &self.walker.names, &self.walker.tiers);
         let place = |name: &str| lines.iter().find(|line| line.0 == name).map_or_else(Place::default, |line| line.1);

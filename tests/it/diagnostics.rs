@@ -399,7 +399,7 @@ fn a_value_that_changes_nothing_is_worth_a_caution() {
             "`table_shards` changes nothing: every model is a `transformer`, which has no use for it",
         ]
     );
-    assert_eq!(plan("tp: 8, pp: 8, dp: 1, zero: 1"), ["`zero` changes nothing: `dp` is 1, `cp` is 1 at every point"]);
+    assert_eq!(plan("tp: 8, pp: 8, dp: 1, zero: 1"), ["`zero` changes nothing: `dp` and `cp` are 1 at every point"]);
     // Defaults, what is switched off, and what matters at some point.
     assert_eq!(plan("tp: 8, pp: 1, ep: 1, vpp: 1, schedule: 1f1b, table_shards: 1, overlap_dp: false"), [""; 0]);
     assert_eq!(plan("tp: 1, pp: 1, sequence_parallel: false, overlap_pp: false, overlap_embeddings: false"), [""; 0]);
@@ -407,6 +407,36 @@ fn a_value_that_changes_nothing_is_worth_a_caution() {
     let experts = |models: &str| cautions(&instead("GPT-3-175B", models).replace("tp: 8, pp: 8", "ep: 8"));
     assert_eq!(experts("[Llama-3-8B, Mixtral-8x7B]"), [""; 0]);
     assert_eq!(experts("[Llama-3-8B, DLRM-MLPerf]"), ["`ep` changes nothing: no model has experts"]);
+}
+
+#[test]
+fn parts_that_no_model_has_are_worth_a_caution() {
+    let said = |model: &str, recompute: &str| {
+        cautions(&instead("GPT-3-175B", model).replace("tp: 8, pp: 8", &format!("recompute: {recompute}")))
+    };
+    let moe = "`moe_act` of `recompute` changes nothing: no model has `experts`";
+    assert_eq!(said("GPT-3-175B", "[none, layernorm+moe_act]"), [moe]);
+    assert_eq!(
+        said("Mixtral-8x7B", "mla_up_proj+shared_experts+moe_act"),
+        [
+            "`mla_up_proj` of `recompute` changes nothing: no model has `kv_rank`",
+            "`shared_experts` of `recompute` changes nothing: no model has `shared_experts`",
+        ]
+    );
+    assert_eq!(said("[GPT-3-175B, Mixtral-8x7B]", "[moe, selective, full]"), [""; 0]);
+}
+
+#[test]
+fn a_tier_that_nothing_lives_in_is_worth_a_caution() {
+    let memory = "memory: {pool: {capacity: 1 TB, bandwidth: [64 GB/s, 32 GB/s]}}\n";
+    assert_eq!(cautions(&with(memory)), ["nothing lives in the tier `pool`: it changes nothing"]);
+    let offload = |tier: &str| cautions(&with(memory).replace("tp: 8", &format!("tp: 8, offload_optimizer: {tier}")));
+    for tier in ["pool", "all", "[none, pool]"] {
+        assert_eq!(offload(tier), [""; 0], "{tier}");
+    }
+    // What it costs counts, and what is read.
+    assert_eq!(cautions(&with(&memory.replace("{capacity", "{price: 1 k$, capacity"))), [""; 0]);
+    assert_eq!(cautions(&with(&format!("{memory}derive: {{fast: pool.bandwidth}}"))), [""; 0]);
 }
 
 #[test]
