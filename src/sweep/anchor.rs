@@ -6,6 +6,7 @@ use itertools::Itertools as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::fidelity::Fidelity;
+use super::foreign::{FOREIGN, known_keys};
 use super::inputs::Inputs;
 use super::key::{Default, Id, KEYS, Key, Kind};
 use super::leaf::scalar;
@@ -16,7 +17,7 @@ use super::walk::{Line, merge};
 use super::{Space, Sweep};
 use crate::input::diagnostic::{Diagnostic, Place, nearest, quoted, suggest};
 use crate::input::tree::{Entry, Node, Value};
-use crate::units::{Bytes, Unit, human};
+use crate::units::{Bytes, Quantity, Unit, human};
 use crate::workload::Infeasible;
 
 /// The section.
@@ -134,7 +135,9 @@ fn the_run(nodes: &[Node], place: Place, sweep: &Sweep) -> Result<Entry, Diagnos
     let wrong = |message: &str| Err(Diagnostic::error(message).at(place).help(help));
     let run = match runs.as_slice() {
         [run] if is_run(run) => run,
-        [] | [_] => return wrong("an anchor is a name with what was measured behind it"),
+        runs if runs.len() < 2 || !runs.iter().any(is_run) => {
+            return wrong("an anchor is a name with what was measured behind it");
+        }
         _ => return wrong("an anchor is one measured run: it has more than one name"),
     };
     if sweep.is_collective {
@@ -162,7 +165,12 @@ fn written(run: &Entry, lines: &[Line]) -> Result<Written, Vec<Diagnostic>> {
     let mut read = |entry: &Entry, key: &Key| match scalar(key, &entry.node, &[]) {
         Ok((value, _)) => value,
         Err(mistake) => {
-            mistakes.push(mistake);
+            // A step takes seconds, not the nanoseconds of a link.
+            let seconds = if let Value::Number(seconds) = entry.node.value { Some(seconds) } else { None };
+            mistakes.push(match seconds.filter(|_| key.path == TIME.path) {
+                Some(seconds) => mistake.help(format!("write `{}: {seconds} s` if that is what you mean", key.name())),
+                None => mistake,
+            });
             f64::NAN
         }
     };
@@ -186,7 +194,7 @@ fn written(run: &Entry, lines: &[Line]) -> Result<Written, Vec<Diagnostic>> {
     });
     let keys = Node { value: Value::Map(keys.collect()), place: run.node.place };
     let Some(seconds) = seconds else {
-        let meant = entries.iter().find(|entry| nearest(&entry.key, [TIME.name()]).is_some());
+        let meant = entries.iter().find(|entry| means_time(&entry.key));
         let mistake = Diagnostic::error(format!("the anchor `{}` has no `{}`", run.key, TIME.name()));
         mistakes.push(match meant {
             Some(entry) => mistake.at(entry.place).help(format!("did you mean `{}`?", TIME.name())),
@@ -199,6 +207,11 @@ fn written(run: &Entry, lines: &[Line]) -> Result<Written, Vec<Diagnostic>> {
     }
     first_of_both(&mut rest);
     Ok(Written { seconds, memory, lines: merge("", &rest, &[&keys]) })
+}
+
+/// Whether a key that is none means the time of a step.
+fn means_time(key: &str) -> bool {
+    key.contains("time") || nearest(key, [TIME.name()]).is_some()
 }
 
 /// A line of a mapping as entries.
@@ -218,6 +231,10 @@ fn set(entry: &Entry, rest: &mut [Entry]) -> Result<Option<Entry>, Diagnostic> {
         return Err(diagnostic
             .help("an anchor has keys of its plan, of other sections if they have axes, and what was measured"));
     }
+    if head == "memory" && entry.node.scalar().is_some_and(|text| Quantity::parse(&text).is_ok()) {
+        let diagnostic = Diagnostic::error("`memory` is what the machine has, not what was measured").at(entry.place);
+        return Err(diagnostic.help(format!("did you mean `{}`?", MEMORY.name())));
+    }
     if KEYS.iter().any(|key| key.path.split('.').next() == Some(head)) {
         return Ok(Some(entry.clone()));
     }
@@ -232,6 +249,18 @@ fn set(entry: &Entry, rest: &mut [Entry]) -> Result<Option<Entry>, Diagnostic> {
         }
         rows.retain(|known| known.key == row);
         return Ok(None);
+    }
+    let known = known_keys("plan");
+    let is_foreign = FOREIGN.iter().any(|foreign| foreign.0 == head);
+    // What is near a key of the plan is answered where plans are read, and another name of the time where there is none.
+    if !is_foreign && !means_time(head) && nearest(head, known.iter().map(String::as_str)).is_none() {
+        let help = match nearest(head, [MEMORY.name()]) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                format!("what was measured is `{}` and `{}`, all else keys of its plan", TIME.name(), MEMORY.name())
+            }
+        };
+        return Err(Diagnostic::error(format!("an anchor has no key `{head}`")).at(entry.place).help(help));
     }
     Ok(Some(Entry { key: format!("plan.{}", entry.key), ..entry.clone() }))
 }

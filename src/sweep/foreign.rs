@@ -28,6 +28,10 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
         "a recorded trace stands in `workload`, a collective that is a trace in `algorithm`: `{chakra: mine/allreduce}`",
     ),
     ("link", "a link is a preset of a dimension: `{preset: NAME, size: 8}` (`starsweep list links`)"),
+    ("adagrad", "the word is `rowwise_adagrad`: a number for each row of a table, one for each other parameter"),
+    ("shards", "the word is `table_shards`"),
+    ("sharding", "tables lie on ranks whole, or cut by columns: `table_shards`"),
+    ("size", "of a tier of `memory` the word is `capacity`; a dimension and a collective have a `size`"),
     ("latency", "in a network the word is `hop_latency`: the latency of one hop"),
     ("active-chunks-per-dimension", "the word is `active_chunks`"),
     ("preferred-dataset-splits", "the word is `chunks`"),
@@ -167,6 +171,10 @@ pub(super) fn section_help(path: &str) -> String {
         "model" => {
             "write the name of a preset (`starsweep list models`), `{hf: ./config.json}`, or a mapping with `layers`, `hidden`, ...".into()
         }
+        "memory" => {
+            "write its tiers: `memory: {host: {capacity: 1 TB, bandwidth: 64 GB/s}}`; `{host: none}` is a memory without it".into()
+        }
+        _ if is_tier(path) => "write `{capacity: 1 TB, bandwidth: 64 GB/s}`, or the name of a preset (`starsweep list tiers`)".into(),
         _ if known.is_empty() => "write a mapping".into(),
         _ => format!("write a mapping with {}", quoted(&known)),
     }

@@ -4,7 +4,7 @@ use super::foreign::{FOREIGN, LATER};
 use super::inputs::REST;
 use super::key::{ALGORITHMS, Default, Id, Key, Kind};
 use super::recompute;
-use crate::input::diagnostic::{Diagnostic, Place, nearest, suggest};
+use crate::input::diagnostic::{Diagnostic, Place, nearest, quoted, suggest};
 use crate::input::tree::{Node, Value};
 use crate::units::{Quantity, QuantityError, Unit, human, parse_unit, plain, unit_words};
 
@@ -194,7 +194,10 @@ fn flag(key: &Key, node: &Node) -> Result<f64, Diagnostic> {
 
 /// The name of a tier.
 fn tier(key: &Key, node: &Node, tiers: &[String]) -> Result<f64, Diagnostic> {
-    let Value::Text(text) = &node.value else { return Err(expected(key, node)) };
+    let Value::Text(text) = &node.value else {
+        let known: Vec<&str> = tiers.iter().map(String::as_str).chain(["none"]).collect();
+        return Err(expected(key, node).help(format!("write one of {}", quoted(&known))));
+    };
     if text == "none" {
         return Ok(-1.0);
     }

@@ -42,6 +42,14 @@ pub fn read(text: &str) -> Result<Recompute, Vec<&str>> {
     if unknown.is_empty() { Ok(Recompute::from_bits(bits)) } else { Err(unknown) }
 }
 
+/// Words with other signs between them, as they should be.
+fn otherwise_apart(text: &str) -> Option<String> {
+    let is_apart = |sign: char| matches!(sign, ',' | ';' | '/' | '|' | '&') || sign.is_whitespace();
+    let meant: Vec<&str> = text.split(is_apart).filter(|part| !part.is_empty() && *part != "+").collect();
+    let meant = meant.join(&AND.to_string());
+    read(&meant).is_ok().then_some(meant)
+}
+
 /// The value of the key in a node.
 ///
 /// # Errors
@@ -50,10 +58,10 @@ pub fn value(key: &Key, node: &Node) -> Result<f64, Diagnostic> {
     let Some(text) = node.scalar() else { return Err(super::leaf::expected(key, node)) };
     let name = key.name();
     let set = read(&text).map_err(|unknown| {
-        let help = if unknown[0].is_empty() {
-            Some(format!("a word is missing beside `{AND}`"))
-        } else {
-            suggest(unknown[0], words())
+        let help = match otherwise_apart(&text) {
+            Some(meant) => Some(format!("several words have `{AND}` between them: `{name}: {meant}`")),
+            None if unknown[0].is_empty() => Some(format!("a word is missing beside `{AND}`")),
+            None => suggest(unknown[0], words()),
         };
         let known =
             || format!("the words are {}; several with `{AND}` between them", quoted(&words().collect::<Vec<_>>()));
@@ -147,6 +155,8 @@ mod tests {
         assert_eq!(read("core_attn"), Ok(Recompute::SELECTIVE));
         assert_eq!(read("moe_act + selective"), Ok(Recompute::SELECTIVE.with(Part::MoeActivation)));
         assert_eq!(read("moe_act+moe_akt"), Err(vec!["moe_akt"]));
+        assert_eq!(otherwise_apart("layernorm, moe_act").as_deref(), Some("layernorm+moe_act"));
+        assert_eq!(otherwise_apart("layernorm, moe_akt"), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::rule::Rule;
 use super::scope::{Names, Vocabulary};
 use super::sizes::{Lists, is_sizes};
 use super::walk::{Frame, Line, Walker, merge};
+use super::zip::ROWS;
 use super::{Space, Sweep, caution, circle, freeze, identity, idle, rule};
 use crate::input::diagnostic::{Diagnostic, Place, Source, suggest};
 use crate::input::tree::{Entry, Node, Value, parse};
@@ -169,7 +170,11 @@ fn as_map(line: &Line) -> Result<Vec<Entry>, Diagnostic> {
             _ => {
                 return Err(Diagnostic::error(format!("`{}` takes a mapping, not {}", line.0, node.kind()))
                     .at(node.place)
-                    .help(format!("write `{}:` and below it `name: ...` lines", line.0)));
+                    .help(if line.0 == "zip" {
+                        ROWS.to_owned()
+                    } else {
+                        format!("write `{}:` and below it `name: ...` lines", line.0)
+                    }));
             }
         }
     }
@@ -212,7 +217,7 @@ impl Resolver<'_> {
         }
         let mut frame = Frame::default();
         self.sections(lines, &mut frame);
-        self.zip(lines, &mut frame);
+        let has_rows = self.zip(lines, &mut frame);
         self.walker.lists_that_fit_nothing();
         self.walker.no_slot_twice(&frame);
         self.tokens_as_sequences(&mut frame);
@@ -226,7 +231,9 @@ impl Resolver<'_> {
         self.fill_all(&mut frame.axes, &base);
         axis::order(&mut frame.axes);
         self.keys_of_another_family(&frame);
-        self.required(&frame, lines, is_collective);
+        if has_rows {
+            self.required(&frame, lines, is_collective);
+        }
         self.plan_without_training(lines, is_collective);
         self.possible_model(&frame, lines, &base);
         let points = axis::product(&frame.axes);

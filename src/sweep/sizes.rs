@@ -55,6 +55,14 @@ fn wrong(part: &str, text: &str) -> String {
     }
 }
 
+/// Sizes with other signs between them, as they should be.
+fn otherwise_apart(text: &str) -> Option<String> {
+    let is_apart = |sign: char| matches!(sign, ',' | ';' | '/' | 'x' | '*' | '_') || sign.is_whitespace();
+    let meant: Vec<&str> = text.split(is_apart).map(str::trim).filter(|part| !part.is_empty()).collect();
+    let meant = meant.join(&AND.to_string());
+    (meant != text && read(&meant).is_ok()).then_some(meant)
+}
+
 /// What a list of sizes has one size for each of.
 fn each_of(key: &Key) -> &'static str {
     if key.path == KEYS[Id::Rows as usize].path { "table" } else { "layer behind its input" }
@@ -134,7 +142,9 @@ fn sizes_of(key: &Key, node: &Node) -> Result<String, Diagnostic> {
     };
     let name = key.name();
     let sizes = read(&text).map_err(|part| {
-        Diagnostic::error(format!("`{name}: {text}`: {}", wrong(part, &text))).at(node.place).help(how(key))
+        let help = otherwise_apart(&text).map(|meant| format!("sizes have `{AND}` between them: `{name}: {meant}`"));
+        let message = format!("`{name}: {text}`: {}", wrong(part, &text));
+        Diagnostic::error(message).at(node.place).help(help.unwrap_or_else(|| how(key)))
     })?;
     if sizes.len() > most {
         let (found, each) = (sizes.len(), each_of(key));
@@ -160,5 +170,7 @@ mod tests {
         assert_eq!(read("512-x"), Err("x"));
         assert_eq!(read("512-"), Err(""));
         assert_eq!(read("0"), Err("0"));
+        assert_eq!(otherwise_apart("512, 256,128").as_deref(), Some("512-256-128"));
+        assert_eq!([otherwise_apart("512-x"), otherwise_apart("512-")], [None, None]);
     }
 }

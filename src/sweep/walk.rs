@@ -14,7 +14,7 @@ use crate::input::tree::{Entry, Node, Value};
 use crate::system::collective::Collective;
 use crate::system::memory::MAX_TIERS;
 use crate::system::topology::Topology;
-use crate::units::narrow;
+use crate::units::{Quantity, narrow};
 
 /// How deep names may refer to names.
 const MAX_DEPTH: usize = 64;
@@ -22,6 +22,9 @@ const MAX_DEPTH: usize = 64;
 const ALGORITHM: &str = DIM_KEYS[key::DimId::Algorithm as usize].path;
 /// How many values one list may have.
 const MAX_LIST: usize = 1_000_000;
+
+/// What is said of a number that stands where a key does.
+const COMMA: &str = "in braces a comma ends a value: sizes have `-` between them, a list stands in brackets";
 
 /// What a mapping adds: settings that hold in all of it, and axes.
 #[derive(Debug, Default)]
@@ -198,7 +201,9 @@ impl Walker {
             let presets =
                 preset::at(path).into_iter().flat_map(|kind| kind.presets.iter().map(|entry| entry.key.as_str()));
             let known: Vec<&str> = self.define.iter().map(|entry| entry.key.as_str()).chain(presets).collect();
-            let help = suggest(name, known).unwrap_or_else(|| section_help(path));
+            // A quantity is no misspelt name.
+            let help = suggest(name, known).filter(|_| Quantity::parse(name).is_err());
+            let help = help.unwrap_or_else(|| section_help(path));
             self.unread.push(path.to_owned());
             self.complain(Diagnostic::error(format!("`{}` knows no `{name}`", self.shown(path))).at(place).help(help));
             return;
@@ -313,7 +318,7 @@ impl Walker {
             let is_none = matches!(&first.value, Value::Text(text) if text == "none");
             let (mut inner, since) = (Frame::default(), self.written.len());
             self.section(&below, first, &over, &mut inner, None);
-            if let Some(k) = tier.filter(|_| !is_none) {
+            if let Some(k) = tier.filter(|_| !is_none && !self.is_unread(&below)) {
                 self.note_lacking((key::TIERS_FROM + k * TIER_KEYS.len(), TIER_KEYS), (name, place), &inner, since);
             }
             frame.settings.append(&mut inner.settings);
@@ -447,7 +452,14 @@ impl Walker {
         }
         let foreign = FOREIGN.iter().find(|foreign| foreign.0 == name).map(|foreign| foreign.1.to_owned());
         let per_dimension = path == "collectives" && name.ends_with("implementation");
-        let help = if per_dimension {
+        let stands_alone = matches!(node.value, Value::Null) && name.bytes().all(|byte| byte.is_ascii_digit());
+        // A comma too many is one mistake, however many follow it.
+        if stands_alone && self.diagnostics.last().is_some_and(|last| last.help.as_deref() == Some(COMMA)) {
+            return;
+        }
+        let help = if stands_alone {
+            Some(COMMA.to_owned())
+        } else if per_dimension {
             Some(
                 "write `algorithm: by_block`, or one of `ring`, `direct`, `halving_doubling`; a list is an axis here"
                     .to_owned(),

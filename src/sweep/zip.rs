@@ -2,17 +2,31 @@
 
 use super::axis::Axis;
 use super::family;
-use super::key::{Default, KEYS, MAX_ZIPS, ZIPS_FROM};
+use super::key::{Default, Id, KEYS, MAX_ZIPS, ZIPS_FROM};
 use super::resolve::{Resolver, SHORT, TOP};
 use super::walk::{Frame, Line, merge};
 use crate::input::diagnostic::Diagnostic;
 use crate::input::tree::{Entry, Value};
 use crate::units::narrow;
 
+/// How a zip is written.
+pub(super) const ROWS: &str =
+    "a zip is an axis of named rows: `zip: {job: {small: {model: Llama-3-8B, seq_len: 8192}, large: {...}}}`";
+
 impl Resolver<'_> {
-    /// `zip`: each name is an axis of named rows.
-    pub(super) fn zip(&mut self, lines: &[Line], frame: &mut Frame) {
+    /// `zip`: each name is an axis of named rows. Whether all of them have rows: if not, what is missing is not known.
+    pub(super) fn zip(&mut self, lines: &[Line], frame: &mut Frame) -> bool {
+        let complaints = self.walker.diagnostics.len();
         let zips = self.entries_of(lines, "zip");
+        let is_no_row = |row: &&Entry| !matches!(row.node.value, Value::Map(_));
+        let rows_of = |zip: &'_ Entry| if let Value::Map(rows) = &zip.node.value { rows.clone() } else { Vec::new() };
+        if let Some(zip) = zips.iter().find(|zip| rows_of(zip).iter().any(|row| is_no_row(&row))) {
+            let rows = rows_of(zip);
+            let (name, row) = (&zip.key, rows.iter().find(is_no_row).map_or("", |row| row.key.as_str()));
+            let message = format!("`{row}` is no row of the zip `{name}`: a row is a mapping of keys");
+            self.complain(Diagnostic::error(message).at(zip.place).help(ROWS));
+        }
+        let mut has_rows = complaints == self.walker.diagnostics.len();
         self.walker.in_row = true;
         for (k, zip) in zips.iter().enumerate() {
             if k >= MAX_ZIPS {
@@ -25,6 +39,7 @@ impl Resolver<'_> {
                         .at(zip.node.place)
                         .help("write `small: {model: Llama-3-8B, global_batch: 512 seq}` lines"),
                 );
+                has_rows = false;
                 continue;
             };
             if rows.is_empty() {
@@ -36,14 +51,10 @@ impl Resolver<'_> {
             let mut sets: Vec<(&Entry, Vec<usize>)> = Vec::new();
             for row in rows {
                 let mut inner = Frame::default();
-                let Value::Map(keys) = &row.node.value else {
-                    let message = format!("the row `{}` takes a mapping, not {}", row.key, row.node.kind());
-                    self.complain(Diagnostic::error(message).at(row.node.place).help("a row sets keys of any section"));
-                    continue;
-                };
+                let Value::Map(keys) = &row.node.value else { continue };
                 let number = self.walker.intern(&row.key);
                 inner.settings.push((slot, number, row.place));
-                let row_lines = merge("", keys, &[]);
+                let (row_lines, since) = (merge("", keys, &[]), self.walker.written.len());
                 self.sections(&row_lines, &mut inner);
                 for line in &row_lines {
                     let top = TOP.iter().any(|top| top.0 == line.0);
@@ -52,9 +63,11 @@ impl Resolver<'_> {
                         self.complain(Diagnostic::error(message).at(line.1).help("a row sets keys of sections"));
                     }
                 }
-                // What its family has no use for it does not lack.
+                // What its family has no use for it does not lack, nor what could not be read.
+                let has_failed = |slot: usize| self.walker.has_failed(slot, &inner, since);
                 let is_given = |&slot: &usize| match family::of(slot) {
-                    Some(family) => inner.surely_sets_of_family(slot, family),
+                    _ if has_failed(slot) => true,
+                    Some(family) => has_failed(Id::Family as usize) || inner.surely_sets_of_family(slot, family),
                     None => inner.surely_sets(slot),
                 };
                 sets.push((row, (0..KEYS.len()).filter(is_given).collect()));
@@ -65,6 +78,7 @@ impl Resolver<'_> {
                 frame.axes.push(Axis::new(zip.key.clone(), zip.place, alternatives));
             }
         }
+        has_rows
     }
 
     /// Rows that leave out what must be written and what other rows of their zip write.

@@ -113,6 +113,7 @@ mistakes! {
     many_tables_have_one_size: instead("GPT-3-175B", &format!("{{preset: DLRM-MLPerf, rows: {}}}", ["7"; 33].join("-")));
     a_size_has_a_limit: instead("GPT-3-175B", "{preset: DLRM-MLPerf, rows: 5000000000, top_mlp: 0-1}");
     an_mlp_has_so_many_layers: instead("GPT-3-175B", "{preset: DLRM-MLPerf, bottom_mlp: 13-12-11-10-9-8-7-6-5-4-3-2-128}");
+    a_comma_in_braces_ends_a_list_of_sizes: instead("GPT-3-175B", "{preset: DLRM-MLPerf, bottom_mlp: 512,256,128, top_mlp: \"1024, 1\"}");
     every_table_has_its_rows: instead("GPT-3-175B", "{preset: DLRM-MLPerf, tables: 25}");
     a_dense_vector_is_as_wide_as_an_embedding: instead("GPT-3-175B", "{preset: DLRM-MLPerf, embedding_dim: 64}");
     a_recommendation_model_has_its_keys: instead("GPT-3-175B", "{family: dlrm, tables: 8, rows: 1000, embedding_dim: 64, top_mlp: 512-1}");
@@ -178,6 +179,18 @@ mistakes! {
     a_key_and_its_short_form_are_one: with("npus: 128");
     tokens_are_whole_sequences: instead("1536 seq", "3145729 tok");
     a_row_lacks_what_its_zip_sets: instead("seq_len: 2048\n", "zip: {job: {a: {seq_len: 2048}, b: {precision: fp8}}}\n").replace("precision: bf16\n", "");
+    rows_stand_below_the_name_of_their_zip: instead("seq_len: 2048\n", "zip: {one: {seq_len: 2048}, two: {seq_len: 4096}}\n");
+    a_zip_is_no_list: instead("seq_len: 2048\n", "zip:\n- {seq_len: 2048}\n- {seq_len: 4096}\n");
+    a_row_does_not_lack_what_could_not_be_read: instead("seq_len: 2048\n", "zip: {job: {one: {seq_len: 2048}, two: {seq_len: 4k}}}\n");
+    an_anchor_has_a_name: with("anchor: {tp: 8, pp: 8, iteration_time: 3 s}");
+    the_time_of_an_anchor_has_its_name: with("anchor: {today: {tp: 8, pp: 8, step_time: 3 s}}");
+    the_time_of_an_anchor_is_in_seconds: with("anchor: {today: {tp: 8, pp: 8, iteration_time: 3.31}}");
+    the_memory_of_an_anchor_has_its_name: with("anchor: {today: {tp: 8, pp: 8, iteration_time: 3 s, memory: 61 GB, tensor: 8}}");
+    an_anchor_has_no_other_measurement: with("anchor: {today: {tp: 8, pp: 8, iteration_time: 3 s, mfu: 40 %}}");
+    a_memory_without_a_tier_says_so: with("memory: [none, {host: 512 GB}]");
+    an_offload_names_its_tier: with("memory: {host: {capacity: 1 TB, bandwidth: 64 GB/s}}").replace("tp: 8", "tp: 8, offload_optimizer: true");
+    adagrad_is_row_wise: with("optimizer: adagrad");
+    parts_of_a_layer_have_a_plus_between_them: instead("tp: 8", "tp: 8, recompute: \"layernorm, mlp_act\"");
     a_line_of_the_network_is_a_mapping: instead("{block: switch, size: rest, bandwidth: 50 GB/s, hop_latency: 500 ns}", "5");
     a_link_is_a_preset: instead("bandwidth: 450 GB/s", "link: NVLink4");
     a_mistyped_collective_is_one_mistake: "workload: {colective: all_reduce, size: 1 GB}\ncluster: {npu: H100-SXM-80GB, npus: 8, network: {a: {block: ring, size: rest, bandwidth: 1 GB/s}}}\n";
@@ -196,6 +209,7 @@ mistakes! {
         &WHOLE[WHOLE.find("  network:").expect("a network")..WHOLE.find("plan:").expect("a plan")],
         "  network: {topology: [Ring, Switch], npus_count: [8, 4], bandwidth: [50, 25], latency: [500, 500]}\n",
     );
+    a_tier_has_a_capacity: with("memory: {host: {size: 1 TB, bandwidth: 64 GB/s}}");
     a_missing_bandwidth_of_a_tier_is_named: with("memory: {host: {capacity: 1 TB}}");
     an_unknown_link_gets_the_nearest: instead("{block: switch, size: 8, bandwidth: 450 GB/s, hop_latency: 500 ns}", "NVLink9");
     an_unknown_collective_gets_the_nearest: "workload: {collective: all_redce, size: 1 GB}\nnetwork: {d1: {block: ring, size: 8, bandwidth: 1 GB/s}}\n";
