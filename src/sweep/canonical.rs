@@ -3,6 +3,8 @@
 //! Values that are the default of their key do not enter, so a key that a later version adds leaves ids as they are. Of the tiers of a
 //! sweep those enter that are there at the point, by their place among these.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::algorithm::{BY_DIMENSION, Written, is_algorithm};
@@ -55,24 +57,38 @@ fn is_there(inputs: &Inputs, tier: usize) -> bool {
     !inputs.tier(tier, TierId::Capacity).is_nan()
 }
 
+/// The slots of a tier of the sweep.
+fn tier_slots(tier: usize) -> Range<usize> {
+    let first = TIERS_FROM + tier * TIER_KEYS.len();
+    first..first + TIER_KEYS.len()
+}
+
 /// The place of a tier among those that the point has.
 fn own_place(inputs: &Inputs, tier: usize) -> usize {
     (0..tier).filter(|&other| is_there(inputs, other)).count()
 }
 
-/// Adds what a slot says of a tier that the point has. Of one that holds nothing of the job it counts that it is there, its price,
-/// and what an expression reads: another of its values would have been tried in place of this one.
+/// Adds what a slot says of a tier.
 fn say_of_tier(inputs: &Inputs, slot: usize, form: &mut Vec<u8>) {
     let tier = (slot - TIERS_FROM) / TIER_KEYS.len();
+    say_tier(inputs, tier, slot..slot + 1, form);
+}
+
+/// Adds what some slots say of a tier that the point has. Of one that holds nothing of the job it counts that it is there, its price,
+/// and what an expression reads: another of its values would have been tried in place of this one.
+fn say_tier(inputs: &Inputs, tier: usize, slots: Range<usize>, form: &mut Vec<u8>) {
     if !is_there(inputs, tier) {
         return;
     }
-    let tagged = tags()[slot - (tier - own_place(inputs, tier)) * TIER_KEYS.len()];
-    let is_used = || USERS.iter().any(|&user| inputs.key(user) == real(tier as u64));
-    if slot == tier_slot(tier, TierId::Price) || inputs.is_read(slot) || is_used() {
-        put(tagged, inputs.get(slot), form);
-    } else if slot == tier_slot(tier, TierId::Capacity) {
-        put(tagged, 0.0, form);
+    let (tags, moved) = (tags(), (tier - own_place(inputs, tier)) * TIER_KEYS.len());
+    let is_used = USERS.iter().any(|&user| inputs.key(user) == real(tier as u64));
+    for slot in slots.filter(|&slot| tags[slot].0 != 0) {
+        let tagged = tags[slot - moved];
+        if is_used || slot == tier_slot(tier, TierId::Price) || inputs.is_read(slot) {
+            put(tagged, inputs.get(slot), form);
+        } else if slot == tier_slot(tier, TierId::Capacity) {
+            put(tagged, 0.0, form);
+        }
     }
 }
 
@@ -89,6 +105,8 @@ enum Part {
     Slot(usize, u64, f64),
     /// The same of a slot in whose saying no other has a part.
     Free(usize, u64, f64),
+    /// All slots of a tier that comes and goes, or is used and is not.
+    Tier(usize),
 }
 
 impl Canonical {
@@ -103,7 +121,13 @@ impl Canonical {
             let judge = judge(slot);
             let of_tier = slot.checked_sub(TIERS_FROM).map(|of_tiers| of_tiers / TIER_KEYS.len());
             let moves = of_tier.is_some_and(|tier| in_turn && (is_there(inputs, tier) || is_in_turn(tier)));
-            if moves || varies(slot) || judge.is_some_and(|judge| varies(judge as usize)) {
+            if let Some(tier) = of_tier.filter(|_| moves) {
+                // All slots of a tier at once, with its first.
+                let slots = tier_slots(tier);
+                if slot == slots.start {
+                    parts.extend([Part::Same(std::mem::take(&mut same)), Part::Tier(tier)]);
+                }
+            } else if varies(slot) || judge.is_some_and(|judge| varies(judge as usize)) {
                 let is_plain = !is_algorithm(slot) && !is_sizes(slot) && !names_tier(slot) && slot < DIMS_FROM;
                 let is_free = judge.is_none() && is_plain;
                 let said = if is_free { Part::Free(slot, tag, default) } else { Part::Slot(slot, tag, default) };
@@ -124,6 +148,7 @@ impl Canonical {
             match part {
                 Part::Same(bytes) => form.extend_from_slice(bytes),
                 Part::Slot(slot, tag, default) => say(inputs, (*slot, *tag, *default), form),
+                Part::Tier(tier) => say_tier(inputs, *tier, tier_slots(*tier), form),
                 Part::Free(slot, tag, default) => put((*tag, *default), inputs.get(*slot), form),
             }
         }
