@@ -28,6 +28,11 @@ impl ClassCost {
         (self.passage, self.times, self.left) = (Passage::default(), StageTimes::default(), Time::ZERO);
     }
 
+    /// The end of a step, once all data-parallel traffic that may hide beneath passes is through.
+    pub fn end(&self) -> Time {
+        self.step.total().saturating_sub(self.left)
+    }
+
     /// One microbatch through the stage, in all passes.
     pub fn once(&self) -> Time {
         self.forward.total() + self.backward.total() + self.weights.total()
@@ -199,7 +204,6 @@ impl ClassCost {
         times.message = times.message.saturating_sub(latency);
         times.latency = if program.overlap_sends { Time::ZERO } else { latency };
         [times.weights.slowed, times.gradients.slowed] = slowed;
-        times.end = self.step.total().saturating_sub(self.left);
         times.meets = self.step.exposed[Account::Pipeline as usize] > Time::ZERO;
     }
 }

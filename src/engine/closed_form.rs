@@ -66,10 +66,13 @@ fn add_up(program: &Program, prices: &mut Prices<'_>, costs: &mut [ClassCost]) -
     let total = if let Some(formula) = formula {
         passes + formula.bubble(&pace, &shape) + end
     } else {
+        let ends = std::mem::take(&mut prices.memo.ends);
         let walked = prices.memo.walk(program, class);
         let data = &mut sum.exposed[Account::Data as usize];
         *data = data.saturating_sub(slowest.left) + walked.exposed;
-        walked.total
+        let total = walked.total(&ends);
+        prices.memo.ends = ends;
+        total
     };
     // Not before the slowest stage has done its own part, which it may begin late and end last.
     let total = total.max(sum.total());
@@ -132,6 +135,7 @@ impl Survey {
             survey.is_beyond |= cost.is_beyond();
             if formula.is_none() {
                 prices.memo.stages.push((class.stage + class.stages, cost.times));
+                prices.memo.ends.push(cost.end());
             }
             survey.left = survey.left.max(cost.left);
             survey.end = survey.end.max(cost.step.total().saturating_sub(survey.pace.drain(&shape)));

@@ -21,6 +21,8 @@ const COLLECTIVES: usize = 128;
 /// How many layers are remembered: there and back, in some places of their groups.
 const LAYERS: usize = 32;
 
+/// How many walks are remembered: those that differ in one knob or two.
+const KNOWN_WALKS: usize = 4;
 /// How many orders of pipelines' units are remembered.
 const WALKS: usize = 16;
 
@@ -47,9 +49,13 @@ pub struct Memo {
     pub(super) costs: Vec<ClassCost>,
     /// What units of the stages of the present program take, by class, each with the number behind its last stage.
     pub(super) stages: Vec<(u64, StageTimes)>,
+    /// What the end of a step takes on these.
+    pub(super) ends: Vec<Time>,
     /// Orders of pipelines' units, the one used last at the end.
     walks: VecDeque<Walk>,
-    walked: Option<LastWalk>,
+    /// What was walked lately, and where the newest of it is.
+    walked: Vec<KnownWalk>,
+    next: usize,
 }
 
 /// A collective, and what it costs.
@@ -65,11 +71,11 @@ pub struct Priced {
     pub sent: ArrayVec<(f64, Time), MAX_DIMS>,
 }
 
-/// What was walked last, and what came of it.
-#[derive(Debug)]
-struct LastWalk {
+/// What was walked, and what came of it.
+#[derive(Debug, Default)]
+struct KnownWalk {
     /// The schedule, its shape, whether messages are beside the computation, and the class whose traffic is told.
-    asked: (Schedule, Shape, bool, usize),
+    asked: Option<(Schedule, Shape, bool, usize)>,
     stages: Vec<(u64, StageTimes)>,
     walked: Walked,
 }
@@ -109,13 +115,16 @@ impl Memo {
             costs: Vec::new(),
             stages: Vec::new(),
             walks: VecDeque::new(),
-            walked: None,
+            walked: Vec::new(),
+            next: 0,
+            ends: Vec::new(),
         }
     }
 
     /// Forgets what another machine charged, and the program before.
     pub fn turn_to(&mut self, system: &System) {
         self.stages.clear();
+        self.ends.clear();
         if self.system.as_ref() != Some(system) {
             self.system = Some(system.clone());
             self.machine += 1;
@@ -123,25 +132,28 @@ impl Memo {
         }
     }
 
-    /// Walks the units of the present program, unless they are those that were walked last; `class` is the one whose traffic is told.
-    pub(super) fn walk(&mut self, program: &Program, class: usize) -> Walked {
+    /// Walks the units of the present program, unless they are some that were walked lately; `class` is the one whose traffic is told.
+    pub(super) fn walk(&mut self, program: &Program, class: usize) -> &Walked {
         let (schedule, shape) = (program.schedule, program.shape());
         let asked = (schedule, shape, program.overlap_sends, class);
-        if let Some(last) = self.walked.as_ref().filter(|last| last.asked == asked && last.stages == self.stages) {
-            return last.walked;
-        }
-        let place = self.walks.iter().position(|walk| walk.is_of(schedule, &shape));
-        let mut walk = place.and_then(|place| self.walks.remove(place));
-        let walk_now = walk.get_or_insert_with(|| Walk::of(schedule, &shape));
-        let walked = walk_now.go(&self.stages, program.overlap_sends, program.microbatches, class);
-        if self.walks.len() == WALKS {
-            self.walks.pop_front();
-        }
-        self.walks.extend(walk);
-        let mut stages = self.walked.take().map(|last| last.stages).unwrap_or_default();
-        stages.clone_from(&self.stages);
-        self.walked = Some(LastWalk { asked, stages, walked });
-        walked
+        let known = self.walked.iter().position(|known| known.asked == Some(asked) && known.stages == self.stages);
+        let place = known.unwrap_or_else(|| {
+            self.next = (self.next + 1) % KNOWN_WALKS;
+            self.walked.resize_with(KNOWN_WALKS, KnownWalk::default);
+            let known = &mut self.walked[self.next];
+            let place = self.walks.iter().position(|walk| walk.is_of(schedule, &shape));
+            let mut walk = place.and_then(|place| self.walks.remove(place));
+            let walk_now = walk.get_or_insert_with(|| Walk::of(schedule, &shape));
+            walk_now.go(&self.stages, program.overlap_sends, program.microbatches, class, &mut known.walked);
+            if self.walks.len() == WALKS {
+                self.walks.pop_front();
+            }
+            self.walks.extend(walk);
+            known.asked = Some(asked);
+            known.stages.clone_from(&self.stages);
+            self.next
+        });
+        &self.walked[place].walked
     }
 
     /// What a collective costs; `price` says it if it is not known.

@@ -57,6 +57,11 @@ fn is_there(inputs: &Inputs, tier: usize) -> bool {
     !inputs.tier(tier, TierId::Capacity).is_nan()
 }
 
+/// What a key says that names a tier: its place among those that the point has.
+fn named(inputs: &Inputs, tier: f64) -> f64 {
+    if tier >= 0.0 { real(own_place(inputs, index(whole(tier))) as u64) } else { tier }
+}
+
 /// The slots of a tier of the sweep.
 fn tier_slots(tier: usize) -> Range<usize> {
     let first = TIERS_FROM + tier * TIER_KEYS.len();
@@ -105,6 +110,8 @@ enum Part {
     Slot(usize, u64, f64),
     /// The same of a slot in whose saying no other has a part.
     Free(usize, u64, f64),
+    /// What a slot says that names a tier.
+    Names(usize, u64, f64),
     /// All slots of a tier that comes and goes, or is used and is not.
     Tier(usize),
 }
@@ -130,7 +137,11 @@ impl Canonical {
             } else if varies(slot) || judge.is_some_and(|judge| varies(judge as usize)) {
                 let is_plain = !is_algorithm(slot) && !is_sizes(slot) && !names_tier(slot) && slot < DIMS_FROM;
                 let is_free = judge.is_none() && is_plain;
-                let said = if is_free { Part::Free(slot, tag, default) } else { Part::Slot(slot, tag, default) };
+                let said = match is_free {
+                    true => Part::Free(slot, tag, default),
+                    false if names_tier(slot) && judge.is_none() => Part::Names(slot, tag, default),
+                    false => Part::Slot(slot, tag, default),
+                };
                 parts.extend([Part::Same(std::mem::take(&mut same)), said]);
             } else {
                 say(inputs, (slot, tag, default), &mut same);
@@ -148,6 +159,7 @@ impl Canonical {
             match part {
                 Part::Same(bytes) => form.extend_from_slice(bytes),
                 Part::Slot(slot, tag, default) => say(inputs, (*slot, *tag, *default), form),
+                Part::Names(slot, tag, default) => put((*tag, *default), named(inputs, inputs.get(*slot)), form),
                 Part::Tier(tier) => say_tier(inputs, *tier, tier_slots(*tier), form),
                 Part::Free(slot, tag, default) => put((*tag, *default), inputs.get(*slot), form),
             }
@@ -166,10 +178,8 @@ fn say(inputs: &Inputs, (slot, tag, default): (usize, u64, f64), form: &mut Vec<
     if slot >= TIERS_FROM {
         return say_of_tier(inputs, slot, form);
     }
-    let value = match inputs.get(slot) {
-        tier if names_tier(slot) && tier >= 0.0 => real(own_place(inputs, index(whole(tier))) as u64),
-        value => value,
-    };
+    let value = inputs.get(slot);
+    let value = if names_tier(slot) { named(inputs, value) } else { value };
     // A dimension that another alternative has.
     let is_there = slot < DIMS_FROM + inputs.dim_count() * DIM_KEYS.len();
     // What follows another key and says nothing else.

@@ -161,7 +161,9 @@ pub(super) mod tests {
     pub fn bubble(schedule: Schedule, parts: [f64; 3], shape: Shape) -> Time {
         let units = parts.map(|part| [ms(part); 3]);
         let times = StageTimes { units, ..StageTimes::default() };
-        let total = Walk::of(schedule, &shape).go(&[(shape.stages, times)], false, shape.microbatches, 0).total;
+        let mut walked = Walked::default();
+        Walk::of(schedule, &shape).go(&[(shape.stages, times)], false, shape.microbatches, 0, &mut walked);
+        let total = walked.total(&[Time::ZERO]);
         let work: Time = parts.map(ms).into_iter().sum();
         total.saturating_sub(work * shape.chunks * shape.microbatches)
     }

@@ -63,9 +63,7 @@ pub struct StageTimes {
     pub gradients: Hiding,
     /// From the start of a unit of the first chunk to where the first of its layers has its gradients.
     pub first_made: Time,
-    /// The end of the step, once all is there.
-    pub end: Time,
-    /// Whether the end begins when the stage as far from the other end of the pipeline is there too.
+    /// Whether the end of its step begins when the stage as far from the other end of the pipeline is there too.
     pub meets: bool,
 }
 
@@ -84,12 +82,20 @@ impl StageTimes {
 }
 
 /// What came of a walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walked {
-    /// The step.
-    pub total: Time,
+    /// When the last stage of each kind is done with its passes and gradients, from its own first pass on in an open schedule.
+    pub done: Vec<Time>,
     /// Data-parallel traffic that a stage of the asked kind waits for.
     pub exposed: Time,
+}
+
+impl Walked {
+    /// The whole step, where the end of a step takes so long on stages of each kind.
+    #[must_use]
+    pub fn total(&self, ends: &[Time]) -> Time {
+        self.done.iter().zip(ends).map(|(&done, &end)| done + end).max().unwrap_or(Time::ZERO)
+    }
 }
 
 /// A unit in the walk.
@@ -237,15 +243,22 @@ impl Walk {
         Shape { microbatches: shape.microbatches.min(most(schedule, shape.stages)), ..*shape }
     }
 
-    /// How long a step of so many microbatches takes, of stages of these kinds, each with the number behind its last; messages are
-    /// beside the computation or not. `asked` is the kind whose traffic is told.
+    /// How long passes and gradients of so many microbatches take, of stages of these kinds, each with the number behind its last,
+    /// into `walked`; messages are beside the computation or not. `asked` is the kind whose traffic is told.
     ///
     /// A unit begins when the one before it is done and what it waits for has come; its message goes out behind those that the stage
     /// sent before. Weights come chunk by chunk from the start on: a pass through the first chunk ends, others begin, when theirs
     /// are there. Gradients go out when the last pass of their chunk has made them, those of the first but one layer by layer.
     ///
     /// Worked: ZB-V, p = 4, m = 8, F = 1 ms, B = 1.3, W = 0.7 of both chunks: 24 ms and (p - 1) (B - W) = 1.8 ms.
-    pub fn go(&mut self, classes: &[(u64, StageTimes)], is_beside: bool, microbatches: u64, asked: usize) -> Walked {
+    pub fn go(
+        &mut self,
+        classes: &[(u64, StageTimes)],
+        is_beside: bool,
+        microbatches: u64,
+        asked: usize,
+        into: &mut Walked,
+    ) {
         let Shape { stages, chunks, microbatches: walked } = self.shape;
         let is_open = self.schedule.part().is_open();
         let mut class = 0;
@@ -315,12 +328,6 @@ impl Walk {
             stand.meet(stand.summed, slowed);
             (stand.now, stand.exposed) = (stand.now + alone, stand.exposed + alone);
         }
-        let ends = self.stands.iter().zip(self.stands.iter().rev()).map(|(stand, other)| {
-            let times = &classes[stand.class].1;
-            let met = if times.meets { stand.now.max(other.now) } else { stand.now };
-            (met + times.end).saturating_sub(stand.waited)
-        });
-        let total = ends.max().unwrap_or(Time::ZERO);
         let route = self.schedule.part().route();
         let work = |(number, stand): (u64, &Stand)| {
             let times = &classes[stand.class].1;
@@ -334,8 +341,15 @@ impl Walk {
         let slowest = (0..).zip(&self.stands).map(work).max().unwrap_or(Time::ZERO);
         let pace = (marks[1].saturating_sub(marks[0]) / (PACED * stages)).max(slowest);
         let beyond = pace * microbatches.saturating_sub(walked);
+        into.done.clear();
+        into.done.resize(classes.len(), Time::ZERO);
+        for (stand, other) in self.stands.iter().zip(self.stands.iter().rev()) {
+            let met = if classes[stand.class].1.meets { stand.now.max(other.now) } else { stand.now };
+            let done = &mut into.done[stand.class];
+            *done = (*done).max(met.saturating_sub(stand.waited) + beyond);
+        }
         let exposed = self.stands.iter().filter(|stand| stand.class == asked).map(|stand| stand.exposed).max();
-        Walked { total: total + beyond, exposed: exposed.unwrap_or(Time::ZERO) }
+        into.exposed = exposed.unwrap_or(Time::ZERO);
     }
 }
 
@@ -436,8 +450,16 @@ mod tests {
         pace
     }
 
+    /// What a walk comes to.
+    fn walked(mut walk: Walk, classes: &[(u64, StageTimes)], is_beside: bool, microbatches: u64) -> Walked {
+        let mut walked = Walked::default();
+        walk.go(classes, is_beside, microbatches, 0, &mut walked);
+        walked
+    }
+
     fn total(schedule: Schedule, shape: Shape, classes: &[(u64, StageTimes)]) -> Time {
-        Walk::of(schedule, &shape).go(classes, false, shape.microbatches, 0).total
+        let ends = vec![Time::ZERO; classes.len()];
+        walked(Walk::of(schedule, &shape), classes, false, shape.microbatches).total(&ends)
     }
 
     /// In units of a hundredth of a millisecond, so that nothing is rounded.
@@ -456,11 +478,9 @@ mod tests {
         assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(10.5));
         // Of three forward passes of 1 ms beside messages of 2 ms the last is there after 7 ms; behind it are 1 + 3 * 2 + 2 + 2 ms.
         classes[0].1.latency = Time::ZERO;
-        let walked = |is_beside| {
-            let shape = Shape { microbatches: 3, ..shape };
-            Walk::of(Schedule::Gpipe, &shape).go(&classes, is_beside, 3, 0).total
-        };
-        assert_eq!([true, false].map(walked), [18.0, 24.0].map(ms));
+        let shape = Shape { microbatches: 3, ..shape };
+        let all = |is_beside| walked(Walk::of(Schedule::Gpipe, &shape), &classes, is_beside, 3).total(&[ms(0.5)]);
+        assert_eq!([true, false].map(all), [18.5, 24.5].map(ms));
     }
 
     #[test]
@@ -469,31 +489,34 @@ mod tests {
         let shape = Shape { stages: 1, chunks: 1, microbatches: 2 };
         let mut classes = stages([1.0, 2.0, 0.0], &shape);
         let hiding = Hiding { alone: ms(1.0), beside: ms(4.0), layers: 4, slowed: 1.0 };
-        (classes[0].1.weights, classes[0].1.first_made, classes[0].1.end) = (hiding, ms(0.5), ms(0.1));
-        // The first pass ends with the weights of the fourth layer, at 4 ms: 4 + 2 + 1 + 2 + 0.1.
-        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(9.1));
+        (classes[0].1.weights, classes[0].1.first_made) = (hiding, ms(0.5));
+        // The first pass ends with the weights of the fourth layer, at 4 ms: 4 + 2 + 1 + 2.
+        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(9.0));
         // Gradients go out from 7.5 ms on, three of them until 10.5, the fourth behind it.
         classes[0].1.gradients = hiding;
-        let walked = Walk::of(Schedule::OneFOneB, &shape).go(&classes, false, 2, 0);
-        assert_eq!(walked, Walked { total: ms(11.6), exposed: ms(1.0 + 2.0 + 1.5 + 1.0) });
+        let all = walked(Walk::of(Schedule::OneFOneB, &shape), &classes, false, 2);
+        assert_eq!(all, Walked { done: vec![ms(11.5)], exposed: ms(1.0 + 2.0 + 1.5 + 1.0) });
         // Half as fast beside passes: 6 ms from 7.5 on, of which at 9 ms 4.5 are left, 2.25 of them alone.
         classes[0].1.gradients.slowed = 2.0;
-        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(9.0 + 2.25 + 1.0 + 0.1));
+        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(9.0 + 2.25 + 1.0));
         // Where nothing hides, all is before and behind.
         let alone = Hiding { alone: ms(4.0), ..Hiding::default() };
         (classes[0].1.weights, classes[0].1.gradients) = (alone, alone);
-        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(14.1));
+        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(14.0));
     }
 
     #[test]
     fn ends_that_meet_wait_for_each_other() {
         let shape = Shape { stages: 2, chunks: 1, microbatches: 1 };
         let mut classes = uneven([1.0, 2.0, 0.0], [0.0, 0.0], &shape);
-        (classes[0].1.end, classes[1].1.end, classes[1].1.meets) = (ms(0.0), ms(3.0), true);
+        classes[1].1.meets = true;
+        let all = |classes: &[(u64, StageTimes)]| {
+            walked(Walk::of(Schedule::OneFOneB, &shape), classes, false, 1).total(&[ms(0.0), ms(3.0)])
+        };
         // The last stage is done at 4 ms, the first at 6.
-        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(9.0));
+        assert_eq!(all(&classes), ms(9.0));
         classes[1].1.meets = false;
-        assert_eq!(total(Schedule::OneFOneB, shape, &classes), ms(7.0));
+        assert_eq!(all(&classes), ms(7.0));
     }
 
     proptest! {
@@ -517,7 +540,8 @@ mod tests {
                     prop_assert!(holds || !must || part.splits(), "{:?} {:?} {:?}", schedule, shape, ends);
                     if holds {
                         let by_formula = pace.working() * microbatches + formula.bubble(&pace, &shape);
-                        let walked = Walk::whole(schedule, shape).go(&classes, false, microbatches, 0).total;
+                        let ends = vec![Time::ZERO; classes.len()];
+                        let walked = walked(Walk::whole(schedule, shape), &classes, false, microbatches).total(&ends);
                         let ratio = by_formula.as_seconds() / walked.as_seconds();
                         prop_assert!((ratio - 1.0).abs() < 0.01, "{:?} {:?} {:?} {}", schedule, shape, ends, ratio);
                     }
@@ -536,7 +560,8 @@ mod tests {
                 let shape = Shape { stages, chunks, microbatches: most(schedule, stages) + more * stages };
                 let parts = if schedule.part().splits() { parts } else { [parts[0], parts[1], 0.0] };
                 let classes = uneven(parts, [first, last], &shape);
-                let whole = Walk::whole(schedule, shape).go(&classes, false, shape.microbatches, 0).total.as_seconds();
+                let ends = vec![Time::ZERO; classes.len()];
+                let whole = walked(Walk::whole(schedule, shape), &classes, false, shape.microbatches).total(&ends).as_seconds();
                 let cut = total(schedule, shape, &classes).as_seconds();
                 prop_assert!((cut / whole - 1.0).abs() < 0.01, "{:?} {:?} {} {}", schedule, shape, cut, whole);
             }
