@@ -79,7 +79,7 @@ impl Formula for OneFOneB {
     /// ```
     ///
     /// These are the first chunks of the stages before the slowest, and the last of those behind it. Worked: p = 4, v = 1,
-    /// F + B = 3 ms: 9 ms. Where a stage has one chunk and stages are uneven, passes ahead fill part of it ([`in_a_row`]).
+    /// F + B = 3 ms: 9 ms. Where a stage has one chunk and stages are uneven, passes ahead fill part of it (`in_a_row`).
     ///
     /// Interleaved, p microbatches go round all stages in the warm-up before a stage can begin its next chunk with the first of them, and in
     /// the end as many go back. Messages beside the computation are on that way, and what the first stage has beside its layers is there
